@@ -1,0 +1,3 @@
+module llmsim
+
+go 1.26
