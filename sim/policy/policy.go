@@ -1,4 +1,60 @@
+// Package policy decides what a replica computes next.
+//
+// It knows sequences, blocks and token counts. It knows nothing of time: a step is decided, and
+// later it has happened.
 package policy
+
+import "llmsim/sim/cost"
+
+// A Handle names a sequence inside one policy, from Add until it is reported finished or was
+// aborted; then the policy may give it to another.
+type Handle int32
+
+// A Policy is the scheduler of one replica. Schedule and Commit alternate; Add and Abort may
+// come at any moment.
+type Policy interface {
+	// Add queues a request. Both lengths are at least one token, and prompt plus output fit the
+	// cache. output stops the sequence; no decision may depend on it before.
+	Add(prompt, output int) Handle
+	// Abort forgets a sequence and frees what it held. A step that computes it goes on without it.
+	Abort(Handle)
+	// Schedule decides the next step; false when there is nothing to compute.
+	Schedule(*Decision) bool
+	// Commit applies the step that Schedule decided.
+	Commit(*Outcome)
+	// Quiet returns the shape of the next step when it is known to change nothing but contexts
+	// and blocks: every running sequence decodes, none finishes, is admitted or preempted.
+	Quiet() (cost.Shape, bool)
+	// Coast decides and applies the step that Quiet returned.
+	Coast()
+	// Load tells the present state.
+	Load() Load
+}
+
+// A Decision is what a step computes. Its slices are in running order, and valid until the next
+// Schedule.
+type Decision struct {
+	Shape     cost.Shape
+	Started   []Handle // computed for the first time in their life
+	Stalled   []Handle // decoding until now, no token in this step
+	Preempted []Handle // lost their blocks, in that order
+}
+
+// An Outcome is what a step emitted. Its slices are in running order, and valid until the next
+// Commit.
+type Outcome struct {
+	Steady   int      // sequences that emitted a token in this step and in the one before
+	Firsts   []Handle // emitted their first token
+	Resumed  []Handle // emitted a token after having been preempted or stalled
+	Finished []Handle // emitted their last token
+}
+
+// Load is a replica's state between two decisions.
+type Load struct {
+	Running, Waiting int // sequences
+	Free, Used       int // blocks
+	Blocked          Blocked
+}
 
 // Blocked names what kept a request from being admitted, or a running one from all its tokens.
 type Blocked uint8

@@ -1,0 +1,214 @@
+package scenarios
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"llmsim/workload"
+)
+
+// A policyFacts is what a scheduling policy follows and what of an engine it does not have.
+type policyFacts struct {
+	models string // the engine version
+	lacks  []lack
+}
+
+type lack struct {
+	key string
+	set func(Engine) bool
+}
+
+var policies = map[string]policyFacts{
+	"classic": {models: "article", lacks: []lack{
+		{"enable_prefix_caching", func(e Engine) bool { return e.EnablePrefixCaching }},
+		{"enable_chunked_prefill", func(e Engine) bool { return !e.EnableChunkedPrefill }},
+		{"long_prefill_token_threshold", func(e Engine) bool { return e.LongPrefillTokenThreshold != 0 }},
+		{"scheduling_policy", func(e Engine) bool { return e.SchedulingPolicy == "priority" }},
+		{"async_scheduling", func(e Engine) bool { return e.AsyncScheduling }},
+	}},
+}
+
+// Bounds on what a scenario may ask for: far above what exists, far below what overflows.
+const (
+	mostBlocks      = 1e9
+	mostReplicas    = 4096
+	mostConcurrency = 1e6
+	mostRequests    = 1e9
+	mostRate        = 1e6 // requests per second
+	leastRate       = 1e-6
+	mostSeconds     = 1e9 // of arrivals, some 30 years
+)
+
+func (r *reading) scenario(s *Scenario) {
+	b := r.block(r.root, "")
+	s.Name = b.word("name", "a name")
+	s.Model = r.model(b.block("model"))
+	s.Hardware = r.hardware(b.block("hardware"))
+	s.Engine = r.engine(b.block("engine"))
+	s.Cost = r.cost(b.block("cost"))
+	s.Fleet = r.fleet(b.block("cluster"))
+	s.Workload = r.workload(b.block("workload"))
+	s.Seed = r.seed(b)
+	if b.has("slo") {
+		s.SLO = r.slo(b.block("slo"))
+	}
+	b.close()
+}
+
+func (r *reading) seed(b *block) (seed uint64) {
+	n, ok := b.value("seed", "a whole number")
+	if !ok {
+		return 0
+	}
+	if n.scalar.ShortTag() != "!!int" || n.scalar.Decode(&seed) != nil || seed > math.MaxInt64 {
+		r.add(n, "seed", "must be a whole number from 0 to 2^63-1, is %s", show(n))
+	}
+	return seed
+}
+
+func (r *reading) model(b *block) (m Model) {
+	defer b.close()
+	known := false
+	if b.has("name") {
+		name := b.word("name", "a name")
+		i := slices.IndexFunc(models, func(m Model) bool { return m.Name == name })
+		if known = i >= 0; known {
+			m = models[i]
+		} else if name != "" && (!b.has("parameters_billions") || !b.has("bytes_per_parameter") || !b.has("kv_bytes_per_token")) {
+			r.add(b.get("name"), "model.name", "%q is not in the catalogue, %s", shorten(name), suggest(name, modelNames()))
+			return m
+		} else {
+			m.Name = name
+		}
+	}
+	if !known || b.has("parameters_billions") {
+		m.Parameters = math.Round(b.number("parameters_billions", positive(1e6)) * 1e9)
+	}
+	if !known || b.has("bytes_per_parameter") {
+		m.BytesPerParam = b.number("bytes_per_parameter", positive(16))
+	}
+	if !known || b.has("kv_bytes_per_token") {
+		m.KVBytesPerToken = int64(b.whole("kv_bytes_per_token", positive(1e9)))
+	}
+	return m
+}
+
+func (r *reading) hardware(b *block) (h Hardware) {
+	defer b.close()
+	known := false
+	if b.has("name") {
+		name := b.word("name", "a name")
+		i := slices.IndexFunc(gpus, func(h Hardware) bool { return h.Name == name })
+		if known = i >= 0; known {
+			h = gpus[i]
+		} else if name != "" && (!b.has("hbm_gib") || !b.has("memory_bandwidth_gbps") || !b.has("peak_tflops")) {
+			r.add(b.get("name"), "hardware.name", "%q is not in the catalogue, %s", shorten(name), suggest(name, gpuNames()))
+			return h
+		} else {
+			h.Name = name
+		}
+	}
+	if !known || b.has("hbm_gib") {
+		h.HBMBytes = b.number("hbm_gib", positive(1e5)) * (1 << 30)
+	}
+	if !known || b.has("memory_bandwidth_gbps") {
+		h.Bandwidth = b.number("memory_bandwidth_gbps", positive(1e7)) * 1e9
+	}
+	if !known || b.has("peak_tflops") {
+		h.PeakFLOPS = b.number("peak_tflops", positive(1e7)) * 1e12
+	}
+	return h
+}
+
+func (r *reading) engine(b *block) (e Engine) {
+	e.Policy = b.choice("policy", slices.Sorted(maps.Keys(policies))...)
+	facts := policies[e.Policy]
+	if e.Models = facts.models; b.has("models") && e.Policy != "" {
+		b.choice("models", facts.models)
+	}
+	e.BlockSize = b.whole("block_size", positive(65536))
+	e.GPUMemoryUtilization = b.number("gpu_memory_utilization", positive(1))
+	e.NumGPUBlocks = b.whole("num_gpu_blocks", nonNegative(mostBlocks))
+	e.Watermark = b.number("watermark", between(0, 0.99))
+	e.MaxNumBatchedTokens = b.whole("max_num_batched_tokens", positive(1e8))
+	e.MaxNumSeqs = b.whole("max_num_seqs", positive(1e6))
+	e.MaxModelLen = b.whole("max_model_len", positive(workload.MaxTokens))
+	e.EnablePrefixCaching = b.flag("enable_prefix_caching")
+	e.EnableChunkedPrefill = b.flag("enable_chunked_prefill")
+	e.LongPrefillTokenThreshold = b.whole("long_prefill_token_threshold", nonNegative(workload.MaxTokens))
+	e.SchedulingPolicy = b.choice("scheduling_policy", "fcfs", "priority")
+	e.AsyncScheduling = b.flag("async_scheduling")
+	e.TensorParallelSize = b.whole("tensor_parallel_size", positive(1024))
+	b.close()
+	for _, l := range facts.lacks {
+		if n := b.get(l.key); n != nil && n.scalar != nil && l.set(e) && !r.told(n) {
+			r.addAmong([]string{"engine." + l.key, "engine.policy"}, "policy %s does not have %s: %s", e.Policy, l.key, show(n))
+		}
+	}
+	return e
+}
+
+// told says whether a value was found wrong already.
+func (r *reading) told(n *node) bool {
+	f := n.fault("", "")
+	return slices.ContainsFunc(r.faults, func(g Fault) bool { return g.Where == f.Where })
+}
+
+func (r *reading) cost(b *block) (c Cost) {
+	defer b.close()
+	c.Model = b.choice("model", "roofline")
+	c.StepOverhead = b.duration("step_overhead", nonNegative(3600e9))
+	eff := b.block("efficiency")
+	c.Efficiency.Compute = eff.number("compute", positive(1))
+	c.Efficiency.Memory = eff.number("memory", positive(1))
+	eff.close()
+	return c
+}
+
+func (r *reading) fleet(b *block) (f Fleet) {
+	defer b.close()
+	f.Replicas = b.whole("replicas", positive(mostReplicas))
+	f.Router = b.choice("router", "round-robin", "least-loaded", "join-shortest-queue", "power-of-two-choices")
+	return f
+}
+
+var metrics = []string{"ttft", "itl", "tpot", "e2e", "queue"}
+
+func (r *reading) slo(b *block) (all []Objective) {
+	if b.node == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(slices.Values(b.keys)) {
+		o := Objective{Name: name}
+		metric, statistic, _ := strings.Cut(name, "-")
+		p, ok := percentile(statistic)
+		if !slices.Contains(metrics, metric) || !ok {
+			r.add(b.get(name), "slo."+name, "must be a metric (%s) and p1 to p99.99, mean or max, such as ttft-p99",
+				strings.Join(metrics, ", "))
+			continue
+		}
+		o.Metric, o.P = metric, p
+		o.Limit = b.duration(name, positive(float64(longest)))
+		all = append(all, o)
+	}
+	return all
+}
+
+// percentile reads pNN, pNN.N, mean or max.
+func percentile(statistic string) (float64, bool) {
+	switch statistic {
+	case "mean":
+		return 0, true
+	case "max":
+		return 100, true
+	}
+	digits, ok := strings.CutPrefix(statistic, "p")
+	if !ok || digits == "" || len(digits) > 8 || strings.Trim(digits, "0123456789.") != "" {
+		return 0, false
+	}
+	p, err := strconv.ParseFloat(digits, 64)
+	return p, err == nil && p > 0 && p < 100
+}

@@ -1,0 +1,81 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Edit sets the value at a path of a scenario before it is checked.
+type Edit struct {
+	Path  string // such as workload.arrivals.rate
+	Value string // YAML
+	Label string // how faults name the edit; if empty, --set PATH=VALUE
+
+	trace string // a file that takes the place of the workload
+}
+
+// ParseEdit reads PATH=VALUE.
+func ParseEdit(text string) (Edit, error) {
+	path, value, ok := strings.Cut(text, "=")
+	if path = strings.TrimSpace(path); !ok || path == "" {
+		return Edit{}, Faults{{"--set " + text, "", "must be PATH=VALUE"}}
+	}
+	return Edit{Path: path, Value: value}, nil
+}
+
+// TraceEdit has the trace in a file take the place of the scenario's whole workload.
+func TraceEdit(file string) Edit {
+	return Edit{Path: "workload.arrivals.file", Label: "--trace " + file, trace: file}
+}
+
+func (e Edit) label() string {
+	if e.Label != "" {
+		return e.Label
+	}
+	return "--set " + e.Path + "=" + e.Value
+}
+
+// gather makes one tree of all edits. Of two for one path the later holds; otherwise their order
+// does not matter.
+func gather(edits []Edit) (*node, Faults) {
+	var faults Faults
+	root := &node{origin: &origin{}, fields: map[string]*node{}}
+	for i, e := range edits {
+		from := &origin{layer: 2 + i, where: e.label(), path: e.Path}
+		var value *node
+		if e.trace != "" {
+			value = from.scalar("!!str", e.trace)
+		} else {
+			var bad Faults
+			if value, bad = parse([]byte(e.Value), from); bad != nil {
+				faults = append(faults, bad...)
+				continue
+			}
+		}
+		keys := strings.Split(e.Path, ".")
+		at := root
+		for _, key := range keys[:len(keys)-1] {
+			next := at.fields[key]
+			if next != nil && !next.isMapping() {
+				message := fmt.Sprintf("%s is set to a value by %s already", key, next.where)
+				faults = append(faults, Fault{from.where, "", message})
+				at = nil
+				break
+			}
+			if next == nil {
+				next = &node{origin: from, fields: map[string]*node{}}
+				at.put(key, next)
+			}
+			at = next
+		}
+		if at == nil {
+			continue
+		}
+		at.put(keys[len(keys)-1], value)
+		if e.trace != "" {
+			at.put("process", from.scalar("!!str", "trace"))
+			at.alone = true
+		}
+	}
+	return root, faults
+}

@@ -1,0 +1,80 @@
+package scenarios
+
+import (
+	"fmt"
+	"math"
+)
+
+// Memory is how one GPU's is used, in bytes: HBM = Reserve + Usable, and
+// Usable = Weights + KV + Free.
+type Memory struct {
+	HBMBytes     float64
+	ReserveBytes float64 // what gpu_memory_utilization leaves aside
+	UsableBytes  float64
+	WeightsBytes float64
+	KVBytes      float64
+	FreeBytes    float64 // below 0 if num_gpu_blocks asks for more than there is
+	KVBlocks     int     // of the replica: every GPU holds its part of each block
+}
+
+// KVBlocks is how many blocks of KV cache a replica has, and what they leave of a GPU's memory.
+//
+// Tensor parallelism splits weights and KV evenly over the replica's GPUs:
+//
+//	blocks = floor((hbm * utilization - weights/tp) / (kv_bytes_per_token * block_size / tp))
+//
+// unless num_gpu_blocks gives their number.
+func (s *Scenario) KVBlocks() (int, Memory) {
+	tp := float64(s.Engine.TensorParallelSize)
+	block := float64(s.Model.KVBytesPerToken) * float64(s.Engine.BlockSize) / tp
+	m := Memory{HBMBytes: s.Hardware.HBMBytes, WeightsBytes: float64(s.Model.WeightBytes() / tp)}
+	m.UsableBytes = float64(m.HBMBytes * s.Engine.GPUMemoryUtilization)
+	m.ReserveBytes = m.HBMBytes - m.UsableBytes
+	m.KVBlocks = s.Engine.NumGPUBlocks
+	if m.KVBlocks == 0 {
+		blocks := math.Floor((m.UsableBytes - m.WeightsBytes) / block)
+		m.KVBlocks = int(min(max(blocks, 0), mostBlocks+1))
+	}
+	m.KVBytes = float64(float64(m.KVBlocks) * block)
+	m.FreeBytes = m.UsableBytes - m.WeightsBytes - m.KVBytes
+	return m.KVBlocks, m
+}
+
+// checkMemory sees that the model fits, and with it the shortest request there can be.
+func (r *reading) checkMemory(s *Scenario) {
+	shape := []string{"model.name", "model.parameters_billions", "model.bytes_per_parameter", "hardware.name",
+		"hardware.hbm_gib", "engine.gpu_memory_utilization", "engine.tensor_parallel_size", "engine.block_size"}
+	blocks, m := s.KVBlocks()
+	if blocks > mostBlocks {
+		r.addAmong(append(shape, "model.kv_bytes_per_token"), "KV cache must have at most %.0e blocks, has more", mostBlocks)
+		return
+	}
+	if blocks == 0 || m.WeightsBytes > m.HBMBytes {
+		block := float64(s.Model.KVBytesPerToken) * float64(s.Engine.BlockSize) / float64(s.Engine.TensorParallelSize)
+		r.addAmong(shape, "model does not fit: weights of %s and one KV block exceed the usable %s of a GPU by %s%s",
+			gib(m.WeightsBytes), gib(m.UsableBytes), gib(m.WeightsBytes-m.UsableBytes+float64(block)), fits(*s))
+		return
+	}
+	lengths := []string{"workload.prompt_tokens", "workload.output_tokens"}
+	least := s.Workload.Prompt.least() + s.Workload.Output.least()
+	if longest := s.Engine.MaxModelLen; least > longest {
+		r.addAmong(append(lengths, "engine.max_model_len"),
+			"prompt and output must fit max_model_len %d, have %d tokens", longest, least)
+	}
+	if tokens := blocks * s.Engine.BlockSize; least > tokens {
+		r.addAmong(append(lengths, append(shape, "engine.num_gpu_blocks", "model.kv_bytes_per_token")...),
+			"prompt and output must fit the KV cache of %d blocks, %d tokens, have %d", blocks, tokens, least)
+	}
+}
+
+// fits says with how many GPUs a model that does not fit would.
+func fits(s Scenario) string {
+	for tp := 1; tp <= 1024; tp *= 2 {
+		s.Engine.TensorParallelSize = tp
+		s.Engine.NumGPUBlocks = 0
+		if blocks, _ := s.KVBlocks(); tp > 1 && blocks > 0 {
+			return fmt.Sprintf("; tensor_parallel_size %d is the smallest that fits", tp)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,133 @@
+// Package scenarios reads scenario files and builds what they describe.
+//
+// It knows names, units and what goes together. It knows nothing of how a scenario is run, or of
+// what its results mean.
+package scenarios
+
+import (
+	"math"
+	"time"
+)
+
+// A Scenario is one experiment, complete and checked: what a file says over the base scenario.
+type Scenario struct {
+	Name     string
+	Model    Model
+	Hardware Hardware
+	Engine   Engine
+	Cost     Cost
+	Fleet    Fleet // the block called cluster
+	Workload Workload
+	Seed     uint64
+	SLO      []Objective // in the order of their names
+
+	files *files
+}
+
+// A Model is what a language model's shape costs.
+type Model struct {
+	Name            string // of the catalogue; empty if the scenario gives the figures
+	Parameters      float64
+	BytesPerParam   float64 // 2: 16-bit weights; 0.5: 4-bit
+	KVBytesPerToken int64   // over all layers and GPUs
+}
+
+// WeightBytes is the size of the weights over all GPUs.
+func (m Model) WeightBytes() float64 { return float64(m.Parameters * m.BytesPerParam) }
+
+// Hardware is one GPU.
+type Hardware struct {
+	Name      string // of the catalogue; empty if the scenario gives the figures
+	HBMBytes  float64
+	Bandwidth float64 // of the HBM, bytes per second
+	PeakFLOPS float64 // dense, per second, in the precision that is served
+}
+
+// An Engine is one replica's serving engine; names and meanings are vLLM's.
+type Engine struct {
+	Policy string // how steps are scheduled
+	Models string // the engine version that Policy follows
+
+	BlockSize                 int // tokens
+	GPUMemoryUtilization      float64
+	NumGPUBlocks              int // 0: computed from the memory
+	Watermark                 float64
+	MaxNumBatchedTokens       int
+	MaxNumSeqs                int
+	MaxModelLen               int // tokens
+	EnablePrefixCaching       bool
+	EnableChunkedPrefill      bool
+	LongPrefillTokenThreshold int // tokens; 0: none
+	SchedulingPolicy          string
+	AsyncScheduling           bool
+	TensorParallelSize        int // GPUs of one replica
+}
+
+// A Cost names the model of a step's time and its parameters.
+type Cost struct {
+	Model        string
+	StepOverhead time.Duration
+	Efficiency   Efficiency
+}
+
+// An Efficiency is the part of the hardware's peak that is reached, in (0, 1].
+type Efficiency struct {
+	Compute float64
+	Memory  float64
+}
+
+// A Fleet is the replicas and what spreads requests over them.
+type Fleet struct {
+	Replicas int
+	Router   string
+}
+
+// A Workload is the requests and when they come.
+type Workload struct {
+	Arrivals Arrivals
+	Prompt   Tokens
+	Output   Tokens
+	Requests int // 0: all that the trace has
+}
+
+// Arrivals is when requests come. Fields that its process does not use are zero.
+type Arrivals struct {
+	Process     string
+	Rate        float64 // requests per second
+	CV          float64 // coefficient of variation of the gaps
+	Grid        time.Duration
+	Concurrency int
+	ThinkTime   time.Duration
+	Trace       File
+	Spread      string
+	Speedup     float64
+}
+
+// Tokens is a distribution of lengths. Kind is fixed, uniform, normal, lognormal, empirical or,
+// for a trace's own, empty; A and B are its parameters in the order in which a file gives them.
+type Tokens struct {
+	Kind string
+	A, B float64
+	File File
+}
+
+// least is the shortest length that is possible; 1 if that takes reading a file.
+func (t Tokens) least() int {
+	switch t.Kind {
+	case "fixed", "uniform":
+		return int(t.A)
+	case "normal", "lognormal":
+		if t.B == 0 {
+			return int(math.Round(t.A))
+		}
+	}
+	return 1
+}
+
+// An Objective is a bound on one figure of the latency.
+type Objective struct {
+	Name   string  // as the file gives it: METRIC-STATISTIC
+	Metric string  // ttft, itl, tpot, e2e or queue
+	P      float64 // percentile, in (0, 100); 0 for the mean, 100 for the largest
+	Limit  time.Duration
+}

@@ -1,0 +1,211 @@
+package scenarios
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
+
+// An origin is where a value was written.
+type origin struct {
+	layer int    // what is laid over what: 0 base scenario, 1 file, 2 and up the edits in their order
+	where string // FILE, or the edit's label
+	path  string // of an edit; empty for a file
+	place place  // against which file names are taken
+}
+
+func (o *origin) scalar(tag, value string) *node {
+	return &node{origin: o, scalar: &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}, whole: true}
+}
+
+// nothing is what an empty text says: of a file, that all is as it was; of an edit, no value.
+func (o *origin) nothing() *node {
+	if o.path != "" {
+		return o.scalar("!!null", "")
+	}
+	return &node{origin: o, line: 1, fields: map[string]*node{}, whole: true}
+}
+
+// A node is a value of a scenario with its place. Unlike yaml.Node it has been through the checks
+// that need no schema: no aliases, plain keys, none of them twice.
+type node struct {
+	*origin
+	line   int
+	scalar *yaml.Node       // nil for a mapping or a list
+	keys   []string         // of a mapping, in the order written
+	fields map[string]*node // nil unless a mapping
+	items  []*node          // of a list
+	whole  bool             // given as a value, not made on the way to a deeper edit
+	alone  bool             // takes the place of what it is laid over, keys and all
+}
+
+func (n *node) isMapping() bool { return n != nil && n.fields != nil }
+
+func (n *node) at(keys ...string) *node {
+	for _, key := range keys {
+		if n == nil {
+			return nil
+		}
+		n = n.fields[key]
+	}
+	return n
+}
+
+func (n *node) text() string {
+	if n == nil || n.scalar == nil {
+		return ""
+	}
+	return n.scalar.Value
+}
+
+func (n *node) put(key string, value *node) {
+	if _, has := n.fields[key]; !has {
+		n.keys = append(n.keys, key)
+	}
+	n.fields[key] = value
+}
+
+func (n *node) fault(path, message string) Fault {
+	switch {
+	case n.path == "" && n.line > 0:
+		return Fault{fmt.Sprintf("%s:%d", n.where, n.line), path, message}
+	case n.path == path:
+		return Fault{n.where, "", message}
+	}
+	return Fault{n.where, path, message}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// maxFile bounds a scenario file; the longest of ours has one KB.
+const maxFile = 1 << 20
+
+var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parse reads one YAML document; an empty one is an empty mapping.
+func parse(text []byte, from *origin) (*node, Faults) {
+	if len(text) > maxFile {
+		return nil, Faults{{from.where, "", "must be at most 1 MiB, is longer"}}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, more yaml.Node
+	err := decoder.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return from.nothing(), nil
+	}
+	if err == nil {
+		if err = decoder.Decode(&more); err == nil {
+			line := Fault{fmt.Sprintf("%s:%d", from.where, more.Line), "", "must be one document, is several"}
+			return nil, Faults{line}
+		} else if errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	if err != nil {
+		where := from.where
+		message := err.Error()
+		if m := lineOf.FindStringSubmatch(message); m != nil {
+			message = message[len(m[0]):]
+			if m[1] != "" && from.path == "" {
+				where += ":" + m[1]
+			}
+		}
+		return nil, Faults{{where, "", "must be YAML: " + message}}
+	}
+	var faults Faults
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null" {
+		return from.nothing(), nil
+	}
+	return convert(root, from, from.path, &faults), faults
+}
+
+func convert(y *yaml.Node, from *origin, path string, faults *Faults) *node {
+	n := &node{origin: from, line: y.Line, whole: true}
+	switch y.Kind {
+	case yaml.MappingNode:
+		n.fields = map[string]*node{}
+		for i := 0; i+1 < len(y.Content); i += 2 {
+			key := y.Content[i]
+			at := &node{origin: from, line: key.Line}
+			if key.Kind != yaml.ScalarNode {
+				*faults = append(*faults, at.fault(path, "a key must be a plain word"))
+				continue
+			}
+			below := join(path, key.Value)
+			if _, twice := n.fields[key.Value]; twice {
+				*faults = append(*faults, at.fault(below, "is given twice"))
+				continue
+			}
+			value := convert(y.Content[i+1], from, below, faults)
+			value.line = key.Line
+			n.put(key.Value, value)
+		}
+	case yaml.SequenceNode:
+		for _, item := range y.Content {
+			n.items = append(n.items, convert(item, from, path, faults))
+		}
+	case yaml.AliasNode:
+		*faults = append(*faults, n.fault(path, "must be written out, is an alias"))
+		n.scalar = from.scalar("!!alias", "").scalar
+	default:
+		n.scalar = y
+	}
+	return n
+}
+
+// overlay lays one scenario over another: its values are taken, and what it does not give stays.
+// A block that says what it is by one of its keys (a name, a process) takes the whole place of a
+// block that is something else, whose other keys would not suit it.
+func overlay(under, over *node, path string) *node {
+	if !under.isMapping() || !over.isMapping() || over.alone {
+		return over
+	}
+	drop := []string{}
+	switch path {
+	case "model", "hardware":
+		if over.at("name") != nil {
+			return over
+		}
+	case "slo":
+		if over.whole {
+			return over
+		}
+	case "workload":
+		arrivals := over.at("arrivals")
+		if arrivals.at("process").text() == "trace" &&
+			(arrivals.alone || under.at("arrivals", "process").text() != "trace") {
+			drop = []string{"prompt_tokens", "output_tokens", "requests"} // a trace brings its own
+		}
+	case "workload.arrivals":
+		if p := over.at("process"); p != nil && p.text() != under.at("process").text() {
+			return over
+		}
+	case "workload.prompt_tokens", "workload.output_tokens":
+		return over
+	}
+	both := &node{origin: over.origin, line: over.line, fields: map[string]*node{}, whole: true}
+	for _, key := range under.keys {
+		if !slices.Contains(drop, key) {
+			both.put(key, under.fields[key])
+		}
+	}
+	for _, key := range over.keys {
+		value := over.fields[key]
+		if below := both.fields[key]; below != nil {
+			value = overlay(below, value, join(path, key))
+		}
+		both.put(key, value)
+	}
+	return both
+}

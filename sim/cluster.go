@@ -1,0 +1,256 @@
+// Package sim predicts what a group of replicas would do with the requests it is given, and when.
+//
+// It knows virtual time only. It knows nothing of clocks, of files, of chance other than a
+// router's own, or of who asks: it is told of requests, moved forward, and returns what happened.
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"llmsim/sim/agenda"
+	"llmsim/sim/cost"
+	"llmsim/sim/policy"
+	"llmsim/workload"
+)
+
+// Ranks of what is due at one instant. A request that arrives when a step ends is routed after
+// that end: so an answer that triggers the next request and a recording of both give the same
+// run. Whoever gives up at that instant still gets what the step emitted. Arrivals and cancels
+// are applied when the clock leaves their instant, in this order whoever was submitted first.
+const (
+	stepEnd agenda.Rank = iota
+	arrival
+	cancel
+)
+
+// Config describes a cluster of equal replicas.
+type Config struct {
+	Replicas    int
+	Policy      func() policy.Policy // makes the scheduler of one replica
+	Cost        cost.Model
+	Router      Router
+	MaxModelLen int // tokens of prompt and output together
+	KVTokens    int // tokens that the cache of one replica holds
+}
+
+// A Ticket names a submitted request, to cancel it.
+type Ticket struct {
+	slot       int32
+	generation uint32
+}
+
+// A Refusal says why a request can never be served.
+type Refusal struct {
+	ID             int64
+	Prompt, Output int // tokens
+	Limit          int // tokens
+	What           string
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("request %d: %d prompt and %d output tokens do not fit %s of %d tokens",
+		r.ID, r.Prompt, r.Output, r.What, r.Limit)
+}
+
+type event struct {
+	kind agenda.Rank
+	who  int32 // a replica for the end of a step, else a slot
+	gen  uint32
+}
+
+// A Cluster is a router with its replicas. Several runs of one configuration with the same
+// submissions at the same instants are equal, however the caller slices time.
+type Cluster struct {
+	config   Config
+	now      time.Duration
+	agenda   agenda.Agenda[event]
+	replicas []replica
+	idle     []int32 // replicas that may start a step at now
+	loads    []Load
+	lives    []life
+	free     []int32
+	counts   Counts
+
+	steps    []Step
+	gaps     []Gap
+	firsts   []int64
+	losers   []int64
+	finished []Finished
+}
+
+// Counts says where the requests are. Arrived = Completed + Refused + Cancelled + Queued +
+// Running; a request submitted ahead of its arrival has not arrived.
+type Counts struct {
+	Arrived, Completed, Refused, Cancelled int
+	Queued, Running                        int
+}
+
+// New returns a cluster at instant 0.
+func New(config Config) *Cluster {
+	c := &Cluster{config: config, replicas: make([]replica, config.Replicas), loads: make([]Load, config.Replicas)}
+	for i := range c.replicas {
+		c.replicas[i] = replica{index: int32(i), policy: config.Policy()}
+	}
+	return c
+}
+
+// Now is how far the cluster has come.
+func (c *Cluster) Now() time.Duration { return c.now }
+
+// Counts tells where the requests are.
+func (c *Cluster) Counts() Counts {
+	n := c.counts
+	for i := range c.replicas {
+		load := c.replicas[i].policy.Load()
+		n.Queued += load.Waiting
+		n.Running += load.Running
+	}
+	return n
+}
+
+// Submit takes a request that arrives now, later, or has arrived before: then it joins its queue
+// now. Its error is a *Refusal. Submitting early or just in time changes nothing.
+func (c *Cluster) Submit(r workload.Request) (Ticket, error) {
+	switch total := r.Prompt + r.Output; {
+	case total > c.config.MaxModelLen:
+		return Ticket{}, c.refuse(r, "max_model_len", c.config.MaxModelLen)
+	case total > c.config.KVTokens:
+		return Ticket{}, c.refuse(r, "the KV cache", c.config.KVTokens)
+	}
+	slot := c.slot()
+	l := &c.lives[slot]
+	l.id, l.arrival = r.ID, r.Arrival
+	l.prompt, l.output = int32(r.Prompt), int32(r.Output)
+	l.firstToken, l.interrupted = unset, unset
+	l.replica = unrouted
+	c.agenda.At(max(r.Arrival, c.now), arrival, event{arrival, slot, l.generation})
+	return Ticket{slot, l.generation}, nil
+}
+
+func (c *Cluster) refuse(r workload.Request, what string, limit int) error {
+	c.counts.Arrived++
+	c.counts.Refused++
+	return &Refusal{ID: r.ID, Prompt: r.Prompt, Output: r.Output, Limit: limit, What: what}
+}
+
+// Cancel takes a request back at an instant, at the earliest now. It frees what the request
+// held; one that has finished, or was cancelled, stays as it is.
+func (c *Cluster) Cancel(t Ticket, at time.Duration) {
+	c.agenda.At(max(at, c.now), cancel, event{cancel, t.slot, t.generation})
+}
+
+// Next starts what can start now and returns the instant at which something happens next; false
+// when nothing does unless something is submitted. What is submitted afterwards for the present
+// instant comes too late for the steps that start at it.
+func (c *Cluster) Next() (time.Duration, bool) {
+	c.apply(cancel)
+	c.settle()
+	return c.agenda.Next()
+}
+
+// Advance moves towards an instant and applies all that is due on the way, that instant
+// included. It stops early, and Now says where, after an instant at which a request finished, or
+// when many steps have gathered. Steps come in the order of their ends, of one instant in the
+// order of their starts; they are valid until the next call.
+//
+// At the instant at which it stops only steps have ended: what arrives or is cancelled then, and
+// what can start, waits until the clock moves on, so that whatever is submitted for that instant
+// is still in time.
+func (c *Cluster) Advance(to time.Duration) []Step {
+	c.steps = c.steps[:0]
+	c.gaps, c.firsts, c.losers, c.finished = c.gaps[:0], c.firsts[:0], c.losers[:0], c.finished[:0]
+	for c.now < to && len(c.finished) == 0 && len(c.steps) < fullSteps {
+		c.apply(cancel)
+		if len(c.idle) == 1 && c.coast(&c.replicas[c.idle[0]], to) {
+			break
+		}
+		c.settle()
+		at, ok := c.agenda.Next()
+		if !ok || at > to {
+			c.now = to
+			break
+		}
+		c.now = at
+		c.apply(stepEnd)
+	}
+	return c.steps
+}
+
+// fullSteps is how many steps make Advance stop.
+const fullSteps = 512
+
+// apply takes what is due now, up to a rank, off the agenda.
+func (c *Cluster) apply(last agenda.Rank) {
+	for c.agenda.Due(c.now, last) {
+		switch e := c.agenda.Take(); e.kind {
+		case stepEnd:
+			c.end(&c.replicas[e.who])
+		case arrival:
+			if c.lives[e.who].generation == e.gen {
+				c.route(e.who)
+			}
+		case cancel:
+			c.cancel(e.who, e.gen)
+		}
+	}
+}
+
+// settle starts every idle replica that has work: the one place where steps start.
+func (c *Cluster) settle() {
+	for _, i := range c.idle {
+		c.start(&c.replicas[i])
+	}
+	c.idle = c.idle[:0]
+}
+
+// wake notes that a replica may have something to start.
+func (c *Cluster) wake(r *replica) {
+	if !r.busy && !r.woken {
+		r.woken = true
+		c.idle = append(c.idle, r.index)
+	}
+}
+
+func (c *Cluster) route(slot int32) {
+	c.counts.Arrived++
+	l := &c.lives[slot]
+	i := 0
+	if len(c.replicas) > 1 {
+		i = c.config.Router.Route(c.loads)
+	}
+	l.replica = int32(i)
+	c.loads[i].Requests++
+	c.loads[i].Tokens += int(l.prompt)
+	r := &c.replicas[i]
+	l.handle = r.policy.Add(int(l.prompt), int(l.output))
+	for int(l.handle) >= len(r.slots) {
+		r.slots = append(r.slots, 0)
+	}
+	r.slots[l.handle] = slot
+	c.wake(r)
+}
+
+func (c *Cluster) cancel(slot int32, generation uint32) {
+	l := &c.lives[slot]
+	if l.generation != generation {
+		return
+	}
+	if l.replica == unrouted {
+		// It gave up before it arrived, and counts as both.
+		c.counts.Arrived++
+	} else {
+		r := &c.replicas[l.replica]
+		r.policy.Abort(l.handle)
+		c.unload(l)
+		c.wake(r)
+	}
+	c.counts.Cancelled++
+	c.release(slot)
+}
+
+func (c *Cluster) unload(l *life) {
+	load := &c.loads[l.replica]
+	load.Requests--
+	load.Tokens -= int(l.prompt)
+}

@@ -1,0 +1,222 @@
+package policy
+
+import (
+	"slices"
+
+	"llmsim/sim/cost"
+	"llmsim/sim/kv"
+)
+
+// A batch is the running sequences of a replica, held so that a step costs what changes in it.
+//
+// Sequences that decode are not visited: their number and contexts are sums, their last tokens
+// stand in a calendar, and how many of them enter a new block in a step is counted by phase.
+// Everyone else is partial, and visited in every step.
+//
+// Invariants between steps: running = partials + decodes; the lease of a decoding sequence
+// stands for ceil(computed/block) blocks whatever it says.
+type batch struct {
+	slab
+	pool     *kv.Pool
+	running  list
+	partials []Handle // in running order
+	spare    []Handle
+
+	step     int64 // number of the next step, or of the one under way
+	phase    int   // step modulo the block size
+	underway bool  // a step is decided and not yet applied
+	decodes  int
+	context  int64   // tokens computed so far by those that decode
+	crossing []int32 // decodes that need a block in steps congruent to the index, modulo the block size
+	finishes calendar
+
+	admissions int64
+	// No decoding sequence was admitted after this one. (An upper bound, exact after a walk.)
+	lastDecode int64
+	ended      []Handle
+}
+
+func newBatch(pool *kv.Pool) batch {
+	return batch{
+		pool:       pool,
+		running:    newList(),
+		crossing:   make([]int32, pool.BlockSize()),
+		finishes:   newCalendar(),
+		lastDecode: -1,
+	}
+}
+
+// admit appends a sequence to the running, with nothing computed.
+func (b *batch) admit(h Handle) {
+	s := &b.seqs[h]
+	s.state, s.computed, s.scheduled = partial, 0, 0
+	s.order = b.admissions
+	b.admissions++
+	b.running.pushBack(b.seqs, h)
+	b.partials = append(b.partials, h)
+}
+
+// crossings is how many decodes need a block in the next step.
+func (b *batch) crossings() int { return int(b.crossing[b.phase]) }
+
+func (b *batch) nextStep() {
+	b.step++
+	if b.phase++; b.phase == len(b.crossing) {
+		b.phase = 0
+	}
+}
+
+// join makes a sequence decode from a step on; its counts are exact before that step.
+func (b *batch) join(h Handle, step int64) {
+	s := &b.seqs[h]
+	s.state = decoding
+	s.base = int64(s.computed) - step
+	s.due = step + int64(s.output-s.generated) - 1
+	b.decodes++
+	b.context += int64(s.computed)
+	b.crossing[b.crossingPhase(s)]++
+	b.finishes.add(b.seqs, h)
+	b.lastDecode = max(b.lastDecode, s.order)
+}
+
+// A sequence needs a block in every step before which it has computed a multiple of the block
+// size: base + step = 0, modulo it.
+func (b *batch) crossingPhase(s *sequence) int {
+	size := int64(len(b.crossing))
+	return int(((-s.base)%size + size) % size)
+}
+
+// part makes the counts of a decoding sequence explicit, as they are before a step, and no
+// longer counts it among the decodes.
+func (b *batch) part(h Handle, step int64) {
+	s := &b.seqs[h]
+	s.state = partial
+	s.scheduled = 0
+	s.computed = int32(s.base + step)
+	s.generated = s.output - int32(s.due-step+1)
+	b.pool.Settle(&s.lease, int(s.computed))
+	b.decodes--
+	b.context -= int64(s.computed)
+	b.crossing[b.crossingPhase(s)]--
+	b.finishes.remove(b.seqs, h)
+}
+
+// leave takes a running sequence that is not decoding out of the batch and frees its blocks.
+// It may still stand in partials.
+func (b *batch) leave(h Handle) {
+	b.running.remove(b.seqs, h)
+	b.pool.Release(&b.seqs[h].lease)
+}
+
+// computed is how many tokens a running sequence has in the cache before the next step.
+func (b *batch) computed(s *sequence) int {
+	if s.state == decoding {
+		return int(s.base + b.step)
+	}
+	return int(s.computed)
+}
+
+// decodeShape is the shape of the next step of all decodes and nobody else.
+func (b *batch) decodeShape() cost.Shape {
+	context := b.context + int64(b.decodes)
+	return cost.Shape{
+		Sequences: b.decodes, Tokens: b.decodes, Sampled: b.decodes, Context: context,
+		Decodes: b.decodes, DecodeContext: context,
+	}
+}
+
+// compute puts n tokens of a partial sequence into the step and its shape.
+func (b *batch) compute(h Handle, n int, d *Decision) {
+	s := &b.seqs[h]
+	s.scheduled = int32(n)
+	if !s.started {
+		s.started = true
+		d.Started = append(d.Started, h)
+	}
+	past := int(s.computed)
+	after := int64(past + n)
+	d.Shape.Sequences++
+	d.Shape.Tokens += n
+	d.Shape.Context += after
+	if past+n == s.target() {
+		d.Shape.Sampled++
+	}
+	if n == 1 && past > 0 && past+1 == s.target() {
+		d.Shape.Decodes++
+		d.Shape.DecodeContext += after
+		return
+	}
+	d.Shape.PrefillPairs += int64(n)*int64(past) + int64(n)*int64(n+1)/2
+}
+
+// coast applies a step in which every running sequence decodes and none finishes.
+func (b *batch) coast() {
+	b.pool.GrowEach(b.crossings())
+	b.context += int64(b.decodes)
+	b.nextStep()
+}
+
+// commit applies a step: decodes and scheduled partials move on, whoever has all its tokens
+// emits one, and whoever emitted its last leaves.
+func (b *batch) commit(o *Outcome) {
+	o.Steady = b.decodes
+	o.Firsts, o.Resumed, o.Finished = o.Firsts[:0], o.Resumed[:0], o.Finished[:0]
+	b.context += int64(b.decodes)
+	step := b.step
+	b.nextStep()
+	b.underway = false
+
+	b.ended = b.ended[:0]
+	if !b.finishes.empty(step) {
+		b.ended = b.finishes.due(b.seqs, step, b.ended)
+		for _, h := range b.ended {
+			b.part(h, b.step)
+		}
+	}
+	kept := b.partials[:0]
+	for _, h := range b.partials {
+		s := &b.seqs[h]
+		s.computed += s.scheduled
+		emits := s.scheduled > 0 && int(s.computed) == s.target()
+		s.scheduled = 0
+		if !emits {
+			kept = append(kept, h)
+			continue
+		}
+		if s.generated == 0 {
+			o.Firsts = append(o.Firsts, h)
+		} else {
+			o.Resumed = append(o.Resumed, h)
+		}
+		s.generated++
+		if s.generated == s.output {
+			b.ended = append(b.ended, h)
+		} else {
+			b.join(h, b.step)
+		}
+	}
+	b.partials = kept
+	if len(b.ended) > 1 {
+		slices.SortFunc(b.ended, func(x, y Handle) int { return int(b.seqs[x].order - b.seqs[y].order) })
+	}
+	for _, h := range b.ended {
+		b.leave(h)
+		b.give(h)
+	}
+	o.Finished = append(o.Finished, b.ended...)
+}
+
+// abort takes a running sequence out, in a step or between two.
+func (b *batch) abort(h Handle) {
+	if s := &b.seqs[h]; s.state == decoding {
+		b.part(h, b.step)
+		if b.underway {
+			// It holds the block of the token it was computing.
+			b.pool.Settle(&s.lease, int(s.computed)+1)
+		}
+	} else if i := slices.Index(b.partials, h); i >= 0 {
+		b.partials = slices.Delete(b.partials, i, i+1)
+	}
+	b.leave(h)
+	b.give(h)
+}
