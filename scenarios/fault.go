@@ -45,6 +45,14 @@ func suggest(wrong string, known []string) string {
 	return "there is " + strings.Join(known, ", ")
 }
 
+// Nearest returns the known name that differs from wrong by a few letters, or nothing.
+func Nearest(wrong string, known []string) string {
+	if names := near(wrong, known); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
 // near returns at most three of the known names that differ from wrong by a few letters, the
 // nearest first.
 func near(wrong string, known []string) []string {

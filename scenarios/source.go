@@ -59,6 +59,18 @@ func (s *Scenario) Source() (workload.Source, []string, error) {
 	return workload.Open(arrivals, lengths, s.Workload.Requests), notes, nil
 }
 
+// Requests is how many the workload has; 0 if its trace can't be read.
+func (s *Scenario) Requests() int {
+	if s.Workload.Arrivals.Process != "trace" {
+		return s.Workload.Requests
+	}
+	t, err := s.trace()
+	if err != nil {
+		return 0
+	}
+	return t.Requests
+}
+
 func (s *Scenario) notes() (notes []string) {
 	if _, m := s.KVBlocks(); m.FreeBytes < 0 {
 		notes = append(notes, fmt.Sprintf("engine.num_gpu_blocks: %d blocks need %s more than a GPU has to use: no real one runs this",

@@ -42,15 +42,14 @@ type Ticket struct {
 
 // A Refusal says why a request can never be served.
 type Refusal struct {
-	ID             int64
-	Prompt, Output int // tokens
-	Limit          int // tokens
-	What           string
+	Request workload.Request
+	What    string // is too small for it
+	Limit   int    // tokens that What holds
 }
 
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("request %d: %d prompt and %d output tokens do not fit %s of %d tokens",
-		r.ID, r.Prompt, r.Output, r.What, r.Limit)
+		r.Request.ID, r.Request.Prompt, r.Request.Output, r.What, r.Limit)
 }
 
 type event struct {
@@ -131,7 +130,7 @@ func (c *Cluster) Submit(r workload.Request) (Ticket, error) {
 func (c *Cluster) refuse(r workload.Request, what string, limit int) error {
 	c.counts.Arrived++
 	c.counts.Refused++
-	return &Refusal{ID: r.ID, Prompt: r.Prompt, Output: r.Output, Limit: limit, What: what}
+	return &Refusal{Request: r, What: what, Limit: limit}
 }
 
 // Cancel takes a request back at an instant, at the earliest now. It frees what the request

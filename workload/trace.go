@@ -66,9 +66,9 @@ func openTrace(path string, open func() (io.ReadCloser, error), options TraceOpt
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	t := &Trace{Path: path, options: options, open: open}
-	s, err := t.scan(hold, heldIDs)
+	s, err := t.scan(hold, heldIDs, 0)
 	if err == nil && s.unsorted > 0 && t.rows == nil {
-		s, err = t.scan(mostRows, mostIDs)
+		s, err = t.scan(mostRows, mostIDs, s.tally.kept)
 		if err == nil && t.rows == nil {
 			err = fmt.Errorf("%s: an unsorted trace must have at most %d requests and %d prefix ids, has more: sort it by time", path, mostRows, mostIDs)
 		}
@@ -144,14 +144,14 @@ type scanned struct {
 
 // scan reads the file once, and leaves t.rows nil if it has more rows or ids than may
 // be held. A sorted file needs none of them held, so that only one found to be unsorted
-// after they were let go is read again.
-func (t *Trace) scan(mostRows, mostIDs int) (*scanned, error) {
+// after they were let go is read again; it then expects so many.
+func (t *Trace) scan(mostRows, mostIDs, expected int) (*scanned, error) {
 	r, err := openReader(t.Path, t.open)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	t.format, t.rows = r.format, &rows{}
+	t.format, t.rows = r.format, newRows(min(expected, mostRows))
 	s := &scanned{reader: r}
 	var to row
 	var before int64 // the last request's instant, and its line

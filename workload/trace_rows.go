@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -37,6 +38,8 @@ type extra struct {
 	block    int32
 }
 
+func newRows(expected int) *rows { return &rows{packed: make([]packed, 0, expected)} }
+
 func (h *rows) add(r *row) {
 	p := packed{at: r.at, prompt: r.prompt, output: r.output, sequence: uint32(len(h.packed))}
 	if r.session != 0 || r.priority != 0 || r.block != 0 {
@@ -47,11 +50,16 @@ func (h *rows) add(r *row) {
 	h.packed = append(h.packed, p)
 }
 
-// trim gives back what growing by doubling took in excess.
+// trim gives back what growing took in excess, where that is worth a copy.
 func (h *rows) trim() {
-	h.packed = slices.Clip(slices.Clone(h.packed))
-	h.extras = slices.Clip(slices.Clone(h.extras))
-	h.ids = slices.Clip(slices.Clone(h.ids))
+	h.packed, h.extras, h.ids = trimmed(h.packed), trimmed(h.extras), trimmed(h.ids)
+}
+
+func trimmed[E any](s []E) []E {
+	if cap(s)-len(s) <= len(s)/8 {
+		return s
+	}
+	return append(make([]E, 0, len(s)), s...)
 }
 
 func (h *rows) sort() {
@@ -93,6 +101,7 @@ type gridFinder struct {
 	herd  int
 	gaps  map[int64]int // how often each distance occurs; only the first mostGaps
 	count int           // of all distances
+	most  int           // how often the commonest occurs
 }
 
 // mostGaps is more different distances than a grid can show and hold: a file with more
@@ -106,33 +115,42 @@ func (g *gridFinder) see(at int64) {
 		return
 	}
 	if g.herd > 0 {
-		gap := at - g.at
 		g.count++
-		if g.gaps == nil {
-			g.gaps = make(map[int64]int)
-		}
-		if _, ok := g.gaps[gap]; ok || len(g.gaps) < mostGaps {
-			g.gaps[gap]++
-		}
+		g.measure(at - g.at)
 	}
 	g.at, g.herd = at, 1
 	g.grid.Distinct++
 	g.grid.Herd = max(g.grid.Herd, 1)
 }
 
+func (g *gridFinder) measure(gap int64) {
+	// A clock without a grid shows it early, and then costs nothing more.
+	if g.count > 20*mostGaps && g.most < g.count/20 {
+		return
+	}
+	if g.gaps == nil {
+		g.gaps = make(map[int64]int)
+	}
+	n := g.gaps[gap]
+	if n == 0 && len(g.gaps) == mostGaps {
+		return
+	}
+	g.gaps[gap] = n + 1
+	g.most = max(g.most, n+1)
+}
+
 // found tells the grid. Its step is the commonest distance, which jitter of a clock
 // (Mooncake's 3 s come as 2999 to 3001 ms) and idle stretches leave as it is. It is a
 // grid only if a tenth of all distances agree and some instant is shared.
 func (g *gridFinder) found() Grid {
-	var step int64
-	most := 0
+	step := int64(math.MaxInt64)
 	for gap, n := range g.gaps {
-		if n > most || n == most && gap < step {
-			step, most = gap, n
+		if n == g.most && gap < step {
+			step = gap
 		}
 	}
 	grid := g.grid
-	if grid.Herd > 1 && most*10 >= g.count {
+	if grid.Herd > 1 && g.count > 0 && g.most*10 >= g.count {
 		grid.Step = time.Duration(step)
 	}
 	return grid

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"llmsim/scenarios"
+)
+
+// scenarioFlags choose a scenario and edit it before it is built; they do nothing else.
+type scenarioFlags struct {
+	scenario string
+	sets     []string
+	set      *pflag.FlagSet
+}
+
+// direct are the flags that stand for one field.
+var direct = []struct{ flag, path, unit, usage string }{
+	{"rate", "workload.arrivals.rate", "REQ/S", "requests per second"},
+	{"requests", "workload.requests", "N", "requests in all; of a trace, at most"},
+	{"seed", "seed", "N", "seed of everything drawn at random"},
+	{"policy", "engine.policy", "NAME", "scheduling policy"},
+	{"model", "model.name", "NAME", "model"},
+	{"gpu", "hardware.name", "NAME", "GPU"},
+	{"tp", "engine.tensor_parallel_size", "N", "GPUs that share one replica"},
+	{"replicas", "cluster.replicas", "N", "replicas behind the router"},
+}
+
+func (s *scenarioFlags) register(c *cobra.Command) {
+	s.set = c.Flags()
+	group := func(name string) { annotate(s.set, name, "scenario") }
+	s.set.StringVar(&s.scenario, "scenario", "base", "scenario to start from, a `NAME|FILE`; see llmsim scenarios")
+	group("scenario")
+	s.set.String("trace", "", "replay the requests of this `FILE` instead of the scenario's workload")
+	group("trace")
+	for _, d := range direct {
+		s.set.String(d.flag, "", fmt.Sprintf("%s, a `%s` (%s)", d.usage, d.unit, d.path))
+		group(d.flag)
+	}
+	s.set.StringArrayVar(&s.sets, "set", nil, "set any field, as `PATH=VALUE`; repeatable")
+	group("set")
+}
+
+// load reads the scenario with all its edits.
+func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
+	var edits []scenarios.Edit
+	if trace := s.set.Lookup("trace"); trace.Changed {
+		edits = append(edits, scenarios.TraceEdit(trace.Value.String()))
+	}
+	for _, text := range s.sets {
+		edit, err := scenarios.ParseEdit(text)
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, edit)
+	}
+	for _, d := range direct {
+		if f := s.set.Lookup(d.flag); f.Changed {
+			value := f.Value.String()
+			edits = append(edits, scenarios.Edit{Path: d.path, Value: value, Label: fmt.Sprintf("--%s %s", d.flag, value)})
+		}
+	}
+	return scenarios.Load(s.scenario, edits)
+}
+
+// given reports whether the command line names a flag.
+func (s *scenarioFlags) given(flag string) bool { return s.set.Changed(flag) }
+
+const groupAnnotation = "group"
+
+func annotate(set *pflag.FlagSet, flag, group string) {
+	set.SetAnnotation(flag, groupAnnotation, []string{group})
+}
+
+// helpByGroup prints a verb's flags in groups.
+func helpByGroup(c *cobra.Command, titles ...string) {
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		out := c.OutOrStderr()
+		fmt.Fprintf(out, "Usage:\n  %s\n", c.UseLine())
+		if c.HasExample() {
+			fmt.Fprintf(out, "\nExamples:\n%s\n", c.Example)
+		}
+		for i := 0; i < len(titles); i += 2 {
+			set := pflag.NewFlagSet("", pflag.ContinueOnError)
+			set.SortFlags = false
+			c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				group := ""
+				if g := f.Annotations[groupAnnotation]; len(g) > 0 {
+					group = g[0]
+				}
+				if group == titles[i] {
+					set.AddFlag(f)
+				}
+			})
+			if set.HasFlags() {
+				fmt.Fprintf(out, "\n%s:\n%s", titles[i+1], set.FlagUsagesWrapped(80))
+			}
+		}
+		return nil
+	})
+}
+
+// nearFlag suggests a flag for one that is not known.
+func nearFlag(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := scenarios.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		return ", did you mean --" + near + "?"
+	}
+	return ""
+}
+
+var formats = []string{"table", "json", "csv", "md"}
+
+func registerFormat(c *cobra.Command, format *string) {
+	c.Flags().StringVar(format, "format", "table", "`FORMAT` of the result: "+strings.Join(formats, ", "))
+	annotate(c.Flags(), "format", "output")
+}
+
+func checkFormat(format string) error {
+	for _, f := range formats {
+		if f == format {
+			return nil
+		}
+	}
+	return fmt.Errorf("--format: must be one of %s, is %q", strings.Join(formats, ", "), format)
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"llmsim/plan"
+	"llmsim/report"
+	"llmsim/scenarios"
+	"llmsim/sim"
+	"llmsim/workload"
+)
+
+func newSimulateCommand() *cobra.Command {
+	var flags scenarioFlags
+	var format, requestsOut, stepsOut string
+	c := &cobra.Command{
+		Use:   "simulate",
+		Short: "run one scenario once, as written, and show what happened",
+		Long: `Runs one scenario once, as written: nothing is removed, nothing is judged.
+Shows the distributions of TTFT, ITL, TPOT and E2E, the throughput, the steps and
+the preemptions.`,
+		Example: `  llmsim simulate --scenario e5
+  llmsim simulate --trace requests.csv --replicas 2 --format json
+  llmsim simulate --rate 40 --set engine.max_num_seqs=32 --requests-out requests.csv`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			s, err := flags.load()
+			if err != nil {
+				return err
+			}
+			logs, err := openLogs(requestsOut, stepsOut)
+			if err != nil {
+				return err
+			}
+			defer logs.abort()
+			summary, err := simulate(c.Context(), s, logs)
+			if err != nil {
+				return err
+			}
+			if err := logs.commit(); err != nil {
+				return err
+			}
+			return writeSummary(c.OutOrStdout(), summary, format)
+		},
+	}
+	flags.register(c)
+	registerFormat(c, &format)
+	c.Flags().StringVar(&requestsOut, "requests-out", "", "write every request's life to this CSV `FILE`")
+	annotate(c.Flags(), "requests-out", "output")
+	c.Flags().StringVar(&stepsOut, "steps-out", "", "write every step to this CSV `FILE`")
+	annotate(c.Flags(), "steps-out", "output")
+	helpByGroup(c, "scenario", "Scenario", "output", "Output", "", "Other")
+	return c
+}
+
+// simulate runs a scenario from its start to the end of its last request.
+func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Summary, error) {
+	source, notes, err := s.Source()
+	if err != nil {
+		return report.Summary{}, err
+	}
+	id, err := plan.Identify(s, notes)
+	if err != nil {
+		return report.Summary{}, err
+	}
+	progress := report.NewProgress(os.Stderr, int64(s.Requests()))
+	defer progress.Done()
+	var recorder report.Recorder
+	run := sim.NewRun(s.Cluster(), source)
+	for rounds := 0; ; rounds++ {
+		p, more := run.Advance()
+		if !more {
+			break
+		}
+		recorder.Take(p)
+		logs.take(p)
+		if rounds%1024 == 0 && ctx.Err() != nil {
+			return report.Summary{}, ctx.Err()
+		}
+		if len(p.Arrived) > 0 {
+			progress.Set(p.Arrived[len(p.Arrived)-1].ID + 1)
+		}
+	}
+	if replay, ok := source.(*workload.Replay); ok && replay.Err() != nil {
+		return report.Summary{}, replay.Err()
+	}
+	return recorder.Summary(id), nil
+}
+
+func writeSummary(w io.Writer, s report.Summary, format string) error {
+	switch format {
+	case "json":
+		return report.WriteJSON(w, s)
+	case "csv":
+		return report.WriteCSV(w, s)
+	case "md":
+		return s.WriteMarkdown(w)
+	}
+	return s.WriteTable(w)
+}
+
+// logs are the files of --requests-out and --steps-out; nil where not asked for.
+type logs struct {
+	requestsFile, stepsFile *report.AtomicFile
+	requests                *report.RequestLog
+	steps                   *report.StepLog
+}
+
+func openLogs(requestsOut, stepsOut string) (*logs, error) {
+	var l logs
+	var err error
+	if requestsOut != "" {
+		if l.requestsFile, err = report.CreateAtomic(requestsOut); err != nil {
+			return nil, fmt.Errorf("--requests-out: %w", err)
+		}
+		l.requests = report.NewRequestLog(l.requestsFile)
+	}
+	if stepsOut != "" {
+		if l.stepsFile, err = report.CreateAtomic(stepsOut); err != nil {
+			l.abort()
+			return nil, fmt.Errorf("--steps-out: %w", err)
+		}
+		l.steps = report.NewStepLog(l.stepsFile)
+	}
+	return &l, nil
+}
+
+// take writes a stretch of a run. A file that can't be written fails at commit.
+func (l *logs) take(p *sim.Progress) {
+	if l.requests != nil {
+		for i := range p.Refused {
+			l.requests.Skip(p.Refused[i].Request.ID)
+		}
+		for i := range p.Steps {
+			for j := range p.Steps[i].Finished {
+				l.requests.Finished(&p.Steps[i].Finished[j])
+			}
+		}
+	}
+	if l.steps != nil {
+		for i := range p.Steps {
+			l.steps.Step(&p.Steps[i])
+		}
+	}
+}
+
+// commit makes the files appear, both or none.
+func (l *logs) commit() error {
+	if l.requests != nil {
+		if err := l.requests.Close(); err != nil {
+			return fmt.Errorf("--requests-out: %w", err)
+		}
+	}
+	if l.steps != nil {
+		if err := l.steps.Close(); err != nil {
+			return fmt.Errorf("--steps-out: %w", err)
+		}
+	}
+	if l.requestsFile != nil {
+		if err := l.requestsFile.Commit(); err != nil {
+			return fmt.Errorf("--requests-out: %w", err)
+		}
+	}
+	if l.stepsFile != nil {
+		if err := l.stepsFile.Commit(); err != nil {
+			return fmt.Errorf("--steps-out: %w", err)
+		}
+	}
+	return nil
+}
+
+// abort leaves nothing behind of files that were not committed.
+func (l *logs) abort() {
+	if l.requestsFile != nil {
+		l.requestsFile.Abort()
+	}
+	if l.stepsFile != nil {
+		l.stepsFile.Abort()
+	}
+}
