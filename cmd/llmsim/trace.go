@@ -20,7 +20,8 @@ func newTraceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
 		Short: "look into workload files, and convert them",
-		Args:  cobra.NoArgs,
+		Args:  cobra.NoArgs, // of a verb with verbs of its own: an unknown one is an error, not a page of help
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newTraceInspectCommand(), newTraceConvertCommand())
 	return c

@@ -91,6 +91,7 @@ func TestTraceRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
+		{[]string{"inspekt"}, `unknown command "inspekt"`},
 		{[]string{"inspect"}, "accepts 1 arg"},
 		{[]string{"inspect", traces + "absent.csv"}, "no such file"},
 		{[]string{"inspect", traces + "azure2023.csv", "--format", "xml"}, `--format: must be table, json, csv or md, is "xml"`},
