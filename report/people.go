@@ -245,6 +245,9 @@ func (s Summary) preemptions() Table {
 	return t
 }
 
+// Wrap breaks a line for people at spaces, to stay within 80 columns, and ends it.
+func Wrap(line string) string { return wrap(line, "") }
+
 // wrap breaks a line at spaces to stay within width; further lines start with indent.
 func wrap(line, indent string) string {
 	var out strings.Builder

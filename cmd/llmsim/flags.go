@@ -14,7 +14,8 @@ import (
 // scenarioFlags choose a scenario and edit it before it is built; they do nothing else.
 type scenarioFlags struct {
 	scenario string
-	sets     []string
+	edits    []string
+	slo      string
 	set      *pflag.FlagSet
 }
 
@@ -41,8 +42,14 @@ func (s *scenarioFlags) register(c *cobra.Command) {
 		s.set.String(d.flag, "", fmt.Sprintf("%s, a `%s` (%s)", d.usage, d.unit, d.path))
 		group(d.flag)
 	}
-	s.set.StringArrayVar(&s.sets, "set", nil, "set any field, as `PATH=VALUE`; repeatable")
+	s.set.StringArrayVar(&s.edits, "set", nil, "set any field, as `PATH=VALUE`; repeatable")
 	group("set")
+}
+
+// registerSLO adds the flag of verbs that judge.
+func (s *scenarioFlags) registerSLO(c *cobra.Command) {
+	c.Flags().StringVar(&s.slo, "slo", "", "latencies to hold, such as `ttft-p99=500ms,itl-p99=50ms`")
+	annotate(c.Flags(), "slo", "scenario")
 }
 
 // load reads the scenario with all its edits.
@@ -51,7 +58,7 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 	if trace := s.set.Lookup("trace"); trace.Changed {
 		edits = append(edits, scenarios.TraceEdit(trace.Value.String()))
 	}
-	for _, text := range s.sets {
+	for _, text := range s.edits {
 		edit, err := scenarios.ParseEdit(text)
 		if err != nil {
 			return nil, err
@@ -64,11 +71,29 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 			edits = append(edits, scenarios.Edit{Path: d.path, Value: value, Label: fmt.Sprintf("--%s %s", d.flag, value)})
 		}
 	}
+	if s.slo != "" {
+		edits = append(edits, scenarios.Edit{
+			Path: "slo", Label: "--slo " + s.slo,
+			Value: "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(s.slo) + "}",
+		})
+	}
 	return scenarios.Load(s.scenario, edits)
 }
 
-// given reports whether the command line names a flag.
-func (s *scenarioFlags) given(flag string) bool { return s.set.Changed(flag) }
+// sets reports whether the command line gives a field, by its own flag or by --set.
+func (s *scenarioFlags) sets(path string) bool {
+	for _, d := range direct {
+		if d.path == path && s.set.Changed(d.flag) {
+			return true
+		}
+	}
+	for _, text := range s.edits {
+		if edit, err := scenarios.ParseEdit(text); err == nil && edit.Path == path {
+			return true
+		}
+	}
+	return false
+}
 
 const groupAnnotation = "group"
 

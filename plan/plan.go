@@ -1,0 +1,305 @@
+package plan
+
+import (
+	"context"
+	"math"
+
+	"llmsim/report"
+	"llmsim/scenarios"
+)
+
+// A Question is what a plan is asked.
+type Question struct {
+	Scenario *scenarios.Scenario
+	// Fixed asks whether the scenario's number of replicas holds. Otherwise the smallest number
+	// that does is looked for.
+	Fixed bool
+	// Progress, if not nil, is told now and then how many requests have been simulated.
+	Progress func(requests int64)
+}
+
+// An Answer is what a plan says, in the terms of its JSON.
+type Answer struct {
+	Version  string `json:"llmsim"`
+	Scenario struct {
+		Name   string `json:"name"`
+		Digest string `json:"digest"`
+	} `json:"scenario"`
+	Seed       uint64         `json:"seed"`
+	Verdict    Verdict        `json:"verdict"`
+	Capacity   *Capacity      `json:"capacity,omitempty"` // of open arrivals
+	Replicas   int            `json:"replicas"`
+	GPUs       int            `json:"gpus"` // of all replicas
+	Bottleneck Bottleneck     `json:"bottleneck"`
+	Memory     Memory         `json:"memory"`
+	SLO        []Objective    `json:"slo,omitempty"`
+	Trials     []Trial        `json:"trials"` // in the order in which they were made
+	Run        report.Summary `json:"run"`    // of the answer's number of replicas
+}
+
+// A Verdict is the answer in one sentence.
+type Verdict struct {
+	Holds  bool   `json:"holds"`
+	Reason string `json:"reason"`
+	Margin string `json:"margin,omitempty"` // what to beware of although it holds
+}
+
+// A Capacity is what one replica serves when saturated, in requests per second, with its 95%
+// confidence interval, and the least that a run showed.
+type Capacity struct {
+	PerReplica float64    `json:"per_replica_rps"`
+	CI         [2]float64 `json:"ci_rps"`
+	Least      float64    `json:"least_rps"`
+	Runs       int        `json:"runs"`
+	Requests   int        `json:"requests"` // of each
+}
+
+// A Bottleneck is what breaks first as the load grows, with its evidence.
+type Bottleneck struct {
+	What    string         `json:"what"`
+	Of      string         `json:"of"` // the run that shows it
+	Blocked report.Blocked `json:"blocked"`
+	Bound   report.Bounds  `json:"bound"`
+}
+
+// Memory is how that of one GPU is used, in bytes: HBM = Reserve + Weights + KV + Free.
+type Memory struct {
+	HBM      float64 `json:"hbm_bytes"`
+	Reserve  float64 `json:"reserve_bytes"`
+	Weights  float64 `json:"weights_bytes"`
+	KV       float64 `json:"kv_bytes"`
+	Free     float64 `json:"free_bytes"`
+	KVBlocks int     `json:"kv_blocks"`
+	KVTokens int     `json:"kv_tokens"`
+}
+
+// An Objective is one bound of the SLO and how it fared.
+type Objective struct {
+	Name  string  `json:"name"`
+	Limit float64 `json:"limit_ms"`
+	Value float64 `json:"value_ms"`
+	Met   bool    `json:"met"`
+}
+
+// A Trial is one number of replicas that was simulated.
+type Trial struct {
+	Replicas int     `json:"replicas"`
+	State    string  `json:"state"` // keeps up, falls behind, unclear
+	Requests int64   `json:"requests"`
+	VirtualS float64 `json:"virtual_s"`
+	WarmupS  float64 `json:"warmup_s"`
+	Growth   float64 `json:"backlog_growth_rps"`
+	StdErr   float64 `json:"backlog_growth_stderr_rps"`
+}
+
+// A plan under way.
+type planning struct {
+	pace
+	q      Question
+	rate   float64 // offered, requests per second; 0 when the workload has none
+	answer *Answer
+	sat    *saturation
+	tried  map[int]*outcome
+}
+
+type outcome struct {
+	replicas int
+	finding
+	holds    bool
+	slo      []Objective
+	summary  report.Summary
+	requests int64
+}
+
+// Ask answers a question. It runs for as long as the answer takes, or until ctx ends.
+func Ask(ctx context.Context, q Question) (*Answer, error) {
+	s := q.Scenario
+	p := &planning{pace: pace{ctx: ctx, report: q.Progress}, q: q, answer: &Answer{Version: Version, Seed: s.Seed}, tried: map[int]*outcome{}}
+	var err error
+	p.answer.Scenario.Name = s.Name
+	if p.answer.Scenario.Digest, err = s.Digest(); err != nil {
+		return nil, err
+	}
+	blocks, m := s.KVBlocks()
+	p.answer.Memory = Memory{
+		HBM: whole(m.HBMBytes), Reserve: whole(m.ReserveBytes), Weights: whole(m.WeightsBytes),
+		KV: whole(m.KVBytes), Free: whole(m.FreeBytes), KVBlocks: blocks, KVTokens: blocks * s.Engine.BlockSize,
+	}
+	if open(s) {
+		p.rate = s.Workload.Arrivals.Rate
+		if p.sat, err = saturate(&p.pace, *s); err != nil {
+			return nil, err
+		}
+	}
+	var o *outcome
+	if q.Fixed || !p.searchable() {
+		o, err = p.try(s.Fleet.Replicas)
+	} else {
+		o, err = p.search()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.conclude(o)
+	return p.answer, nil
+}
+
+// searchable reports whether more replicas could change the answer: a closed loop offers no more
+// than is served, and what comes all at once is served sooner or later.
+func (p *planning) searchable() bool {
+	switch p.q.Scenario.Workload.Arrivals.Process {
+	case "closed", "all-at-once":
+		return false
+	}
+	return true
+}
+
+// mostReplicas is where a search gives up.
+const mostReplicas = 4096
+
+// search finds the smallest number of replicas that holds: from an estimate up until one does,
+// then down to one that does not.
+func (p *planning) search() (*outcome, error) {
+	n, fails := 1, 0
+	if p.sat != nil {
+		n = clamp(int(math.Ceil(p.rate/p.sat.mean)), 1, mostReplicas)
+	}
+	holds, err := p.try(n)
+	for err == nil && !holds.holds {
+		if n == mostReplicas || p.hopeless(holds) {
+			return holds, nil
+		}
+		fails, n = n, min(p.more(holds), mostReplicas)
+		holds, err = p.try(n)
+	}
+	// The estimate is mostly right, so the one below it is tried before the middle.
+	for next := n - 1; err == nil && next > fails; next = (fails + n) / 2 {
+		var o *outcome
+		if o, err = p.try(next); err == nil && o.holds {
+			holds, n = o, next
+		} else {
+			fails = next
+		}
+	}
+	return holds, err
+}
+
+// more guesses how many replicas to try after too few.
+func (p *planning) more(o *outcome) int {
+	n := o.replicas + max(1, o.replicas/4)
+	if t := o.summary.Throughput; o.state == fallsBehind && t.Completed > 0 {
+		n = max(n, int(0.9*float64(o.replicas)*t.Offered/t.Completed))
+	}
+	return n
+}
+
+// hopeless reports whether more replicas won't help: it keeps up, no request ever waits, and the
+// SLO is missed all the same.
+func (p *planning) hopeless(o *outcome) bool {
+	return o.state == keepsUp && o.summary.Queue.Max == 0 && o.summary.Running.Max <= 1
+}
+
+// try simulates a number of replicas until it is clear whether it holds.
+func (p *planning) try(replicas int) (*outcome, error) {
+	if o := p.tried[replicas]; o != nil {
+		return o, nil
+	}
+	s := *p.q.Scenario
+	s.Fleet.Replicas = replicas
+	o := &outcome{replicas: replicas}
+	p.tried[replicas] = o
+
+	t, err := newTrial(&p.pace, s)
+	if err != nil {
+		return nil, err
+	}
+	requests := int64(math.MaxInt64)
+	if open(&s) {
+		requests = max(20_000+2_000*int64(replicas-1), int64(s.Workload.Requests))
+		for most := 10 * requests; ; requests *= 2 {
+			if err := t.extend(requests); err != nil {
+				return nil, err
+			}
+			if o.finding = t.judge(p.rate); o.state != unclear || 2*requests > most || t.steps >= mostSteps {
+				break
+			}
+		}
+	} else {
+		if err := t.extend(requests); err != nil {
+			return nil, err
+		}
+		o.finding = finding{state: keepsUp, drift: t.judge(p.rate).drift}
+		if !t.ended {
+			o.state = unclear
+		} else if p.searchable() && !t.drains() {
+			o.state = fallsBehind
+		}
+	}
+
+	// Again, with a recorder, now that the warm-up is known.
+	again, err := newTrial(&p.pace, s)
+	if err != nil {
+		return nil, err
+	}
+	again.recorder = &report.Recorder{}
+	if o.state == keepsUp {
+		again.recorder.From = o.warmup
+	} else {
+		o.warmup = 0
+	}
+	if err := again.extend(requests); err != nil {
+		return nil, err
+	}
+	id, err := Identify(&s, again.notes)
+	if err != nil {
+		return nil, err
+	}
+	o.requests = again.arrived
+	o.summary = again.recorder.Summary(id)
+	o.holds = o.state == keepsUp && (p.sat == nil || p.rate < p.sat.mean*float64(replicas))
+	for _, objective := range s.SLO {
+		fared := fare(objective, again.recorder)
+		o.slo = append(o.slo, fared)
+		o.holds = o.holds && fared.Met
+	}
+	p.answer.Trials = append(p.answer.Trials, Trial{
+		Replicas: replicas, State: o.state.String(), Requests: o.requests,
+		VirtualS: o.summary.VirtualS, WarmupS: o.warmup.Seconds(),
+		Growth: millionths(o.drift.perSecond), StdErr: millionths(o.drift.stderr),
+	})
+	return o, nil
+}
+
+func fare(o scenarios.Objective, r *report.Recorder) Objective {
+	dist := map[string]*report.Dist{"ttft": &r.TTFT, "itl": &r.ITL, "tpot": &r.TPOT, "e2e": &r.E2E, "queue": &r.Queue}[o.Metric]
+	var ns float64
+	switch o.P {
+	case 0:
+		ns = dist.Mean()
+	case 100:
+		ns = float64(dist.Max())
+	default:
+		ns = dist.Quantiles(o.P / 100)[0]
+	}
+	return Objective{
+		Name: o.Name, Limit: millionths(float64(o.Limit) / 1e6), Value: millionths(ns / 1e6),
+		Met: dist.Count() > 0 && ns <= float64(o.Limit),
+	}
+}
+
+func (s state) String() string {
+	return [...]string{"unclear", "keeps up", "falls behind"}[s]
+}
+
+func clamp(x, lo, hi int) int { return max(lo, min(x, hi)) }
+
+// whole and millionths round to what is shown. Infinity, of an error that could not be
+// estimated, becomes zero.
+func whole(x float64) float64 { return math.Round(x) }
+
+func millionths(x float64) float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return 0
+	}
+	return math.Round(x*1e6) / 1e6
+}

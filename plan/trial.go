@@ -1,0 +1,165 @@
+package plan
+
+import (
+	"context"
+	"time"
+
+	"llmsim/report"
+	"llmsim/scenarios"
+	"llmsim/sim"
+	"llmsim/workload"
+)
+
+// mostSteps bounds a trial whatever its lengths: some seconds of a core.
+const mostSteps = 30_000_000
+
+// A pace is kept by all trials of a plan: they stop when it ends, and tell how far they are.
+type pace struct {
+	ctx      context.Context
+	report   func(requests int64) // or nil
+	requests int64
+}
+
+func (p *pace) keep(requests int) error {
+	p.requests += int64(requests)
+	if p.report != nil {
+		p.report(p.requests)
+	}
+	return p.ctx.Err()
+}
+
+// A trial is one run of a scenario that can be made longer.
+type trial struct {
+	pace     *pace
+	source   workload.Source
+	run      *sim.Run
+	series   *series
+	recorder *report.Recorder // nil: only the series is wanted
+	arrived  int64
+	steps    int
+	now      time.Duration
+	ended    bool // the workload has no more requests, and all have left
+	notes    []string
+}
+
+// newTrial starts a scenario. Open arrivals go on for as long as the trial does.
+func newTrial(p *pace, s scenarios.Scenario) (*trial, error) {
+	if open(&s) {
+		s.Workload.Requests = 0
+	}
+	source, notes, err := s.Source()
+	if err != nil {
+		return nil, err
+	}
+	return &trial{pace: p, source: source, run: sim.NewRun(s.Cluster(), source), series: newSeries(), notes: notes}, nil
+}
+
+// open reports whether requests arrive at a rate, without end and whatever becomes of them.
+func open(s *scenarios.Scenario) bool {
+	switch s.Workload.Arrivals.Process {
+	case "poisson", "gamma", "constant":
+		return true
+	}
+	return false
+}
+
+// extend runs on until so many requests have arrived since the start, or the workload ends, or
+// the trial has become too long.
+func (t *trial) extend(requests int64) error {
+	reported := t.arrived
+	for rounds := 0; t.arrived < requests && t.steps < mostSteps; rounds++ {
+		p, more := t.run.Advance()
+		if !more {
+			t.ended = true
+			break
+		}
+		t.arrived += int64(len(p.Arrived))
+		t.steps += len(p.Steps)
+		if n := len(p.Steps); n > 0 {
+			t.now = p.Steps[n-1].End
+		}
+		t.series.take(p)
+		if t.recorder != nil {
+			t.recorder.Take(p)
+		}
+		if rounds%1024 == 0 {
+			if err := t.pace.keep(int(t.arrived - reported)); err != nil {
+				return err
+			}
+			reported = t.arrived
+		}
+	}
+	if replay, ok := t.source.(*workload.Replay); ok {
+		return replay.Err()
+	}
+	return nil
+}
+
+// A state says whether a trial's cluster keeps up.
+type state int
+
+const (
+	unclear state = iota
+	keepsUp
+	fallsBehind
+)
+
+// Growth below this share of the rate is no growth, if it is clear that it is not more.
+const tolerance = 0.01
+
+// A finding is what a trial shows of its cluster's balance.
+type finding struct {
+	state  state
+	warmup time.Duration
+	drift  drift
+}
+
+// judge weighs the backlog after the warm-up: it falls behind when the growth is clearly above
+// zero and not negligible, and keeps up when it is clearly below one percent of the rate.
+func (t *trial) judge(rate float64) finding {
+	levels := t.series.levels()
+	cut, converged := mser(levels)
+	f := finding{
+		warmup: time.Duration(cut) * t.series.width,
+		drift:  growth(levels[cut:], t.series.width),
+	}
+	d := f.drift
+	switch {
+	case d.perSecond-float64(significance*d.stderr) > 0 && d.perSecond > float64(tolerance/5*rate):
+		f.state = fallsBehind
+	case converged && d.perSecond+float64(significance*d.stderr) < float64(tolerance*rate):
+		f.state = keepsUp
+	}
+	return f
+}
+
+// drains reports whether, in the last tenth of the time in which requests arrived, some step
+// left nobody waiting.
+func (t *trial) drains() bool {
+	bins := t.series.bins
+	last := len(bins) - 1
+	for last > 0 && bins[last].arrived == 0 {
+		last--
+	}
+	for i := last - (last+1)/10; i <= last; i++ {
+		if bins[i].idle {
+			return true
+		}
+	}
+	return false
+}
+
+// throughput is the rate of completions in the second half of the series.
+func (t *trial) throughput() float64 {
+	bins := t.series.bins[:len(t.series.bins)-1]
+	half := len(bins) / 2
+	var left int64
+	for _, b := range bins[half:] {
+		left += b.left
+	}
+	seconds := (time.Duration(len(bins)-half) * t.series.width).Seconds()
+	if seconds == 0 {
+		return 0
+	}
+	return float64(left) / seconds
+}

@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"llmsim/report"
+)
+
+// conclude puts the outcome into words.
+func (p *planning) conclude(o *outcome) {
+	a := p.answer
+	s := p.q.Scenario
+	a.Replicas, a.GPUs = o.replicas, o.replicas*s.Engine.TensorParallelSize
+	a.Run, a.SLO = o.summary, o.slo
+	a.Verdict.Holds = o.holds
+	of := o.summary
+	a.Bottleneck.Of = "this run"
+	if p.sat != nil {
+		a.Capacity = &Capacity{
+			PerReplica: millionths(p.sat.mean),
+			CI:         [2]float64{millionths(p.sat.mean - p.sat.half), millionths(p.sat.mean + p.sat.half)},
+			Least:      millionths(p.sat.least), Runs: saturatedRuns, Requests: saturatedRequests,
+		}
+		of = p.sat.summary
+		a.Bottleneck.Of = "one replica, saturated"
+	}
+	a.Bottleneck.Blocked, a.Bottleneck.Bound = of.Blocked, of.Bound
+	a.Bottleneck.What = bottleneck(p, of)
+	a.Verdict.Reason = p.reason(o)
+	if o.holds && p.sat != nil && p.rate > p.sat.least*float64(o.replicas) {
+		a.Verdict.Margin = fmt.Sprintf("saturated runs of one replica served from %s req/s up, which is less than its part of the load: a burst that fills all slots may not drain",
+			report.Figure(p.sat.least))
+	}
+}
+
+// reason says in one sentence what was found.
+func (p *planning) reason(o *outcome) string {
+	s := p.q.Scenario
+	who := fmt.Sprintf("%s of %s on %s", plural(o.replicas, "replica"), name(s.Model.Name, "the model"), name(s.Hardware.Name, "the GPU"))
+	if tp := s.Engine.TensorParallelSize; tp > 1 {
+		who += fmt.Sprintf(" x %d", tp)
+	}
+	switch s.Workload.Arrivals.Process {
+	case "closed":
+		return p.withSLO(o, fmt.Sprintf("%s served the %s at %s req/s; it offers no more than is served, so nothing is said about a rate",
+			who, s.Workload, report.Figure(o.summary.Throughput.Completed)))
+	case "all-at-once":
+		return p.withSLO(o, fmt.Sprintf("%s served all %s requests in %s s; nothing is said about a rate",
+			who, report.Count(o.summary.Requests.Completed), report.Figure(o.summary.VirtualS)))
+	}
+	load := fmt.Sprintf("%g req/s", p.rate)
+	if p.sat == nil {
+		load = "the " + s.Workload.String()
+	}
+	growth := fmt.Sprintf("backlog growth %.2f +/- %.2f req/s over %s requests",
+		o.drift.perSecond, significance*o.drift.stderr, report.Count(o.requests))
+	saturates := ""
+	if p.sat != nil {
+		saturates = fmt.Sprintf("saturates at %s +/- %s req/s", report.Figure(p.sat.mean*float64(o.replicas)), report.Figure(p.sat.half*float64(o.replicas)))
+	}
+	switch {
+	case o.state == keepsUp && p.sat == nil:
+		return p.withSLO(o, fmt.Sprintf("%s keep%s up with %s", who, third(o.replicas), load))
+	case o.state == keepsUp && p.rate < p.sat.mean*float64(o.replicas):
+		return p.withSLO(o, fmt.Sprintf("%s sustain%s %s, %s%% below saturation at %s +/- %s req/s", who, third(o.replicas), load,
+			report.Percent(1-p.rate/(p.sat.mean*float64(o.replicas))),
+			report.Figure(p.sat.mean*float64(o.replicas)), report.Figure(p.sat.half*float64(o.replicas))))
+	case o.state == keepsUp:
+		return fmt.Sprintf("%s kept up with %s for %s simulated seconds, but %s", who, load, report.Figure(o.summary.VirtualS), saturates)
+	case o.state == fallsBehind && p.sat == nil:
+		return fmt.Sprintf("overload: %s fall%s behind %s: requests still wait when it ends", who, third(o.replicas), load)
+	case o.state == fallsBehind:
+		return fmt.Sprintf("overload: %s %s; at %s the queue grows without bound (%s)", who, saturates, load, growth)
+	case saturates != "":
+		return fmt.Sprintf("too close to saturation to tell: %s %s; at %s %s", who, saturates, load, growth)
+	}
+	return fmt.Sprintf("%s did not finish %s within %s steps", who, load, report.Count(mostSteps))
+}
+
+// withSLO appends how the objectives fared.
+func (p *planning) withSLO(o *outcome, text string) string {
+	var met, missed []string
+	for _, s := range o.slo {
+		if s.Met {
+			met = append(met, s.Name)
+		} else {
+			missed = append(missed, fmt.Sprintf("%s is %s ms, over %s ms", s.Name, report.Figure(s.Value), report.Figure(s.Limit)))
+		}
+	}
+	switch {
+	case len(missed) > 0:
+		return text + ", but misses the SLO: " + strings.Join(missed, ", ")
+	case len(met) > 0:
+		return text + ", and meets " + strings.Join(met, ", ")
+	}
+	return text
+}
+
+// bottleneck names what holds requests back, and what the steps' time goes to.
+func bottleneck(p *planning, s report.Summary) string {
+	e := p.q.Scenario.Engine
+	what, share := "", 0.0
+	for _, b := range []struct {
+		what  string
+		share float64
+	}{
+		{fmt.Sprintf("sequence slots (max_num_seqs %d)", e.MaxNumSeqs), s.Blocked.Slots},
+		{fmt.Sprintf("KV blocks (%s)", report.Count(int64(s.KV.Blocks))), s.Blocked.KV},
+		{fmt.Sprintf("the token budget (max_num_batched_tokens %d)", e.MaxNumBatchedTokens), s.Blocked.Budget},
+	} {
+		if b.share > share {
+			what, share = b.what, b.share
+		}
+	}
+	if share < 0.01 {
+		what = "nothing keeps requests waiting"
+	} else {
+		what = fmt.Sprintf("%s: requests were held back by it %s%% of the time", what, report.Percent(share))
+	}
+	bound, most := "", 0.0
+	t := s.Bound.Time
+	for _, b := range []struct {
+		what  string
+		share float64
+	}{{"compute", t.Compute}, {"weight reads", t.Weights}, {"KV reads", t.KV}, {"overhead", t.Overhead}} {
+		if b.share > most {
+			bound, most = b.what, b.share
+		}
+	}
+	if bound == "" {
+		return what
+	}
+	return fmt.Sprintf("%s; %s%% of step time is bound by %s", what, report.Percent(most), bound)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return report.Count(int64(n)) + " " + what + "s"
+}
+
+// third is the ending of a verb whose subject is n of something.
+func third(n int) string {
+	if n == 1 {
+		return "s"
+	}
+	return ""
+}
+
+func name(given, otherwise string) string {
+	if given == "" {
+		return otherwise
+	}
+	return given
+}
