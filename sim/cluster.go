@@ -177,7 +177,7 @@ func (c *Cluster) Advance(to time.Duration) []Step {
 }
 
 // fullSteps is how many steps make Advance stop.
-const fullSteps = 512
+const fullSteps = 256
 
 // apply takes what is due now, up to a rank, off the agenda.
 func (c *Cluster) apply(last agenda.Rank) {

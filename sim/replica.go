@@ -85,22 +85,32 @@ func (c *Cluster) start(r *replica) {
 		}
 		r.losers = append(r.losers, l.id)
 	}
-	r.step = c.record(r, d.Shape)
+	time, bound := c.config.Cost.StepTime(d.Shape)
+	c.describe(&r.step, r, d.Shape, time, bound)
 	r.busy = true
 	c.agenda.At(r.step.End, stepEnd, event{kind: stepEnd, who: r.index})
 }
 
-// record describes a step of a shape that starts now.
-func (c *Cluster) record(r *replica, shape cost.Shape) Step {
-	time, bound := c.config.Cost.StepTime(shape)
+// describe fills in a step of a shape that starts now and takes a time.
+func (c *Cluster) describe(s *Step, r *replica, shape cost.Shape, time time.Duration, bound cost.Bound) {
 	load := r.policy.Load()
+	s.Replica, s.Index = int(r.index), r.count
+	s.Start, s.End = c.now, c.now+time
+	s.Shape, s.Bound = shape, bound
+	s.Running, s.Waiting = load.Running, load.Waiting
+	s.FreeBlocks, s.UsedBlocks = load.Free, load.Used
+	s.Blocked = load.Blocked
 	r.count++
-	return Step{
-		Replica: int(r.index), Index: r.count - 1, Start: c.now, End: c.now + time,
-		Shape: shape, Bound: bound,
-		Running: load.Running, Waiting: load.Waiting,
-		FreeBlocks: load.Free, UsedBlocks: load.Used, Blocked: load.Blocked,
+}
+
+// newStep makes room for a step.
+func (c *Cluster) newStep() *Step {
+	if len(c.steps) == cap(c.steps) {
+		c.steps = append(c.steps, Step{})
+	} else {
+		c.steps = c.steps[:len(c.steps)+1]
 	}
+	return &c.steps[len(c.steps)-1]
 }
 
 // end applies the step under way and records it.
@@ -108,8 +118,8 @@ func (c *Cluster) end(r *replica) {
 	r.busy = false
 	o := &r.outcome
 	r.policy.Commit(o)
-	c.steps = append(c.steps, r.step)
-	s := &c.steps[len(c.steps)-1]
+	s := c.newStep()
+	*s = r.step
 	s.Steady = o.Steady
 
 	from := len(c.firsts)
@@ -167,15 +177,10 @@ func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
 			return false
 		}
 		r.policy.Coast()
-		load := r.policy.Load()
-		c.steps = append(c.steps, Step{
-			Replica: int(r.index), Index: r.count, Start: c.now, End: end,
-			Shape: shape, Bound: bound,
-			Running: load.Running, Waiting: load.Waiting,
-			FreeBlocks: load.Free, UsedBlocks: load.Used, Blocked: load.Blocked,
-			Steady: shape.Decodes,
-		})
-		r.count++
+		s := c.newStep()
+		c.describe(s, r, shape, time, bound)
+		s.Steady = shape.Decodes
+		s.Gaps, s.Firsts, s.Preempted, s.Finished = nil, nil, nil, nil
 		c.now = end
 	}
 	return true

@@ -78,11 +78,11 @@ func isFused(line string) bool {
 
 func TestFusedIsRecognised(t *testing.T) {
 	for line, want := range map[string]bool{
-		"  roofline.go:49	0x10	0x1f400000	FMADDD F0, F1, F2, F3	": true,
+		"  roofline.go:49	0x10	0x1f400000	FMADDD F0, F1, F2, F3	":  true,
 		"  roofline.go:49	0x10	0x1f608000	FNMSUBS F0, F1, F2, F3	": true,
-		"  roofline.go:49	0x10	0x1e610800	FMULD F1, F2, F3	":        false,
-		"  pool.go:41	0x10	0x9b000000	MADD R0, R1, R2, R3	":          false,
-		"  pool.go:41	0x10	0x9b000000	MSUB R0, R1, R2, R3	":          false,
+		"  roofline.go:49	0x10	0x1e610800	FMULD F1, F2, F3	":       false,
+		"  pool.go:41	0x10	0x9b000000	MADD R0, R1, R2, R3	":        false,
+		"  pool.go:41	0x10	0x9b000000	MSUB R0, R1, R2, R3	":        false,
 	} {
 		if got := isFused(line); got != want {
 			t.Errorf("isFused(%q) = %v, want %v", line, got, want)
