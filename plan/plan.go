@@ -256,7 +256,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 	}
 	o.requests = again.arrived
 	o.summary = again.recorder.Summary(id)
-	o.holds = o.state == keepsUp && (p.sat == nil || p.rate < p.sat.mean*float64(replicas))
+	o.holds = o.state == keepsUp && o.summary.Requests.Completed > 0 && (p.sat == nil || p.rate < p.sat.mean*float64(replicas))
 	for _, objective := range s.SLO {
 		fared := fare(objective, again.recorder)
 		o.slo = append(o.slo, fared)

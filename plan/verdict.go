@@ -28,6 +28,10 @@ func (p *planning) conclude(o *outcome) {
 	a.Bottleneck.Blocked, a.Bottleneck.Bound = of.Blocked, of.Bound
 	a.Bottleneck.What = bottleneck(p, of)
 	a.Verdict.Reason = p.reason(o)
+	if r := o.summary.Requests; r.Refused > 0 {
+		a.Verdict.Reason += fmt.Sprintf("; %s of %s requests are refused, too long for max_model_len or for the KV cache",
+			report.Count(r.Refused), report.Count(r.Arrived))
+	}
 	if o.holds && p.sat != nil && p.rate > p.sat.least*float64(o.replicas) {
 		a.Verdict.Margin = fmt.Sprintf("saturated runs of one replica served from %s req/s up, which is less than its part of the load: a burst that fills all slots may not drain",
 			report.Figure(p.sat.least))

@@ -357,16 +357,16 @@ func TestE6Slots(t *testing.T) {
 		about(t, "e6-"+c.slots+": ITL p50, ms", s.Latency.ITL.P50, c.itl)
 		about(t, "e6-"+c.slots+": queue p50, ms", s.Latency.Queue.P50, c.queue)
 	}
-	sixteen, thirty2, sixty4 := bySeed(t, 20, "e6-16"), bySeed(t, 20, "e6-32"), bySeed(t, 20, "e6-64")
+	on16, on32, on64 := bySeed(t, 20, "e6-16"), bySeed(t, 20, "e6-32"), bySeed(t, 20, "e6-64")
 	filled := fills(2000, 16, 60, 0)
-	t.Logf("served: 16 slots %v, estimated %v; 32 slots %v; 64 slots %v", sixteen, filled, thirty2, sixty4)
-	agree(t, "e6-16: served per second", sixteen, filled)
+	t.Logf("served: 16 slots %v, estimated %v; 32 slots %v; 64 slots %v", on16, filled, on32, on64)
+	agree(t, "e6-16: served per second", on16, filled)
 	fromArrivals(t, 20, 16, "e6-16")
 
 	// 32 slots carry the load only as long as their phases are scattered: once frozen, most fall short.
 	about(t, "32 slots with independent phases: served per second", scattered(32, period, period), 60.63)
-	within(t, "e6-32: mean served per second", thirty2.mean(), 58, 59.5)
-	within(t, "e6-64: mean served per second", sixty4.mean(), 59.5, 60.5)
+	within(t, "e6-32: mean served per second", on32.mean(), 58, 59.5)
+	within(t, "e6-64: mean served per second", on64.mean(), 59.5, 60.5)
 }
 
 // Once all slots are taken each computes its next prompt exactly a period after the last, so that

@@ -26,7 +26,7 @@ func (r Roofline) Model() Model {
 	const ns = 1e9
 	flops := float64(r.PeakFLOPS * r.ComputeEfficiency)
 	bandwidth := float64(r.Bandwidth * r.MemoryEfficiency)
-	return roofline{
+	return &roofline{
 		token:    float64(2*r.Parameters/flops) * ns,
 		weights:  float64(r.WeightBytes/bandwidth) * ns,
 		context:  float64(r.KVBytesPerToken/bandwidth) * ns,
@@ -42,7 +42,7 @@ type roofline struct {
 
 // StepTime rounds to nanoseconds once. Products are converted explicitly before they are added,
 // which forbids fusing them: a fused product would differ between machines.
-func (r roofline) StepTime(s Shape) (time.Duration, Bound) {
+func (r *roofline) StepTime(s Shape) (time.Duration, Bound) {
 	compute := float64(r.token * float64(s.Tokens))
 	reads := float64(r.context * float64(s.Context))
 	memory := r.weights + reads

@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"llmsim/scenarios"
+)
+
+func load(t testing.TB, name string, edits ...string) *scenarios.Scenario {
+	t.Helper()
+	var all []scenarios.Edit
+	for _, text := range edits {
+		e, err := scenarios.ParseEdit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	s, err := scenarios.Load(name, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ask(t testing.TB, fixed bool, name string, edits ...string) *Answer {
+	t.Helper()
+	a, err := Ask(context.Background(), Question{Scenario: load(t, name, edits...), Fixed: fixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// One replica of the base model saturates at about 80 req/s: half as much it sustains, a little
+// more it does not, and then two do.
+func TestBaseModel(t *testing.T) {
+	for _, c := range []struct {
+		rate     string
+		fixed    bool
+		holds    bool
+		replicas int
+	}{
+		{"40", false, true, 1},
+		{"60", true, true, 1},
+		{"70", false, true, 1},
+		{"90", true, false, 1},
+		{"90", false, true, 2},
+		{"140", false, true, 2},
+		{"200", false, true, 3},
+	} {
+		a := ask(t, c.fixed, "base", "workload.arrivals.rate="+c.rate)
+		if a.Verdict.Holds != c.holds || a.Replicas != c.replicas || a.GPUs != c.replicas {
+			t.Errorf("plan of %s req/s, fixed %v = holds %v with %d replicas, want %v with %d: %s",
+				c.rate, c.fixed, a.Verdict.Holds, a.Replicas, c.holds, c.replicas, a.Verdict.Reason)
+		}
+		if a.Capacity.PerReplica < 77 || a.Capacity.PerReplica > 82 {
+			t.Errorf("plan of %s req/s: capacity %v req/s of a replica, want about 80", c.rate, a.Capacity.PerReplica)
+		}
+		if !c.holds && !strings.Contains(a.Verdict.Reason, "overload") {
+			t.Errorf("plan of %s req/s: %q does not say overload", c.rate, a.Verdict.Reason)
+		}
+	}
+}
+
+// A verdict must not come from a transient: however long the run is asked to be, it is the same,
+// and doubling what was enough changes nothing.
+func TestVerdictDoesNotDependOnRunLength(t *testing.T) {
+	for _, c := range []struct {
+		rate  string
+		holds bool
+	}{{"60", true}, {"70", true}, {"90", false}, {"100", false}} {
+		for _, requests := range []int{100, 1_000, 20_000, 40_000, 80_000} {
+			a := ask(t, true, "base", "workload.arrivals.rate="+c.rate, "workload.requests="+strconv.Itoa(requests))
+			if a.Verdict.Holds != c.holds {
+				t.Errorf("plan of %s req/s from %d requests: holds %v, want %v: %s", c.rate, requests, a.Verdict.Holds, c.holds, a.Verdict.Reason)
+			}
+		}
+	}
+}
+
+// What a replica can serve does not depend on what it is asked for.
+func TestSaturationIsTheReplicasOwn(t *testing.T) {
+	a := ask(t, true, "base", "workload.arrivals.rate=10")
+	b := ask(t, true, "base", "workload.arrivals.rate=500")
+	if *a.Capacity != *b.Capacity {
+		t.Errorf("capacity at 10 req/s = %+v, at 500 req/s %+v, want the same", *a.Capacity, *b.Capacity)
+	}
+}
+
+// Two saturated systems whose throughput has a closed form.
+func TestSaturationAgainstClosedForms(t *testing.T) {
+	base := load(t, "base")
+	weights := base.Model.WeightBytes() / base.Hardware.Bandwidth // seconds to read them
+	token := float64(base.Model.KVBytesPerToken) / base.Hardware.Bandwidth
+
+	// A single slot: each request takes its prefill (512 tokens of arithmetic hide 512 of KV) and
+	// nine decodes, one after the other.
+	service := 2 * base.Model.Parameters * 512 / base.Hardware.PeakFLOPS
+	for context := 513; context <= 521; context++ {
+		service += weights + float64(context)*token
+	}
+	// Many slots, one-token prompts: a step has 32 sequences whose contexts are uniform over 1
+	// to 64, and every sequence takes 64 steps.
+	step := weights + 32*32.5*token
+	for _, c := range []struct {
+		what      string
+		want, tol float64
+		edits     []string
+	}{
+		{"one slot", 1 / service, 0.002, []string{"engine.max_num_seqs=1", "workload.output_tokens=10"}},
+		{"pure decode", 32 / (64 * step), 0.005, []string{"engine.max_num_seqs=32", "workload.prompt_tokens=1", "workload.output_tokens=64"}},
+	} {
+		sat, err := saturate(&pace{ctx: context.Background()}, *load(t, "base", c.edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(sat.mean/c.want-1) > c.tol {
+			t.Errorf("saturation of %s = %.4f req/s, want %.4f", c.what, sat.mean, c.want)
+		}
+	}
+}
+
+// More replicas are looked for until the SLO holds, not only until the rate does.
+func TestSLO(t *testing.T) {
+	slo := "slo={ttft-p99: 40ms, itl-p99: 50ms}"
+	one := ask(t, true, "base", "workload.arrivals.rate=70", slo)
+	if one.Verdict.Holds || !strings.Contains(one.Verdict.Reason, "ttft-p99") {
+		t.Errorf("one replica at 70 req/s: holds %v, %q, want the SLO missed", one.Verdict.Holds, one.Verdict.Reason)
+	}
+	many := ask(t, false, "base", "workload.arrivals.rate=70", slo)
+	if !many.Verdict.Holds || many.Replicas != 2 {
+		t.Errorf("plan of 70 req/s = %d replicas, holds %v, want 2", many.Replicas, many.Verdict.Holds)
+	}
+	for _, o := range many.SLO {
+		if !o.Met || o.Value <= 0 || o.Value > o.Limit {
+			t.Errorf("objective %+v, want met", o)
+		}
+	}
+	never := ask(t, false, "base", "workload.arrivals.rate=1", "slo={e2e-p50: 1ms}")
+	if never.Verdict.Holds {
+		t.Error("an SLO below what an idle replica needs holds")
+	}
+}
+
+// A trace is replayed whole; more replicas are tried until the queue drains before its end.
+func TestTrace(t *testing.T) {
+	var rows strings.Builder
+	rows.WriteString("arrival_s,input_tokens,output_tokens\n")
+	for i := range 3000 {
+		rows.WriteString(strconv.FormatFloat(float64(i)/120, 'f', 6, 64) + ",512,64\n")
+	}
+	file := filepath.Join(t.TempDir(), "trace.csv")
+	if err := os.WriteFile(file, []byte(rows.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenarios.Load("base", []scenarios.Edit{scenarios.TraceEdit(file)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Ask(context.Background(), Question{Scenario: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.Verdict.Holds || a.Replicas != 2 || a.Run.Requests.Completed != 3000 {
+		t.Errorf("plan of 120 req/s in a trace = holds %v with %d replicas, %d completed, want 2 and 3000",
+			a.Verdict.Holds, a.Replicas, a.Run.Requests.Completed)
+	}
+}
+
+// Requests that are all refused are not served, however fast.
+func TestAllRefused(t *testing.T) {
+	a := ask(t, true, "base", "workload.arrivals.rate=1", "workload.prompt_tokens={uniform: [100, 40000]}", "engine.max_model_len=200")
+	if a.Verdict.Holds && a.Run.Requests.Completed == 0 || !strings.Contains(a.Verdict.Reason, "refused") {
+		t.Errorf("verdict %+v does not tell of the refused", a.Verdict)
+	}
+}
+
+// The keys of the contract of plan's JSON.
+func TestContract(t *testing.T) {
+	text, err := json.Marshal(ask(t, false, "base", "workload.arrivals.rate=30"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"llmsim", "scenario.digest", "seed", "verdict.holds", "verdict.reason", "capacity.per_replica_rps", "capacity.ci_rps",
+		"replicas", "gpus", "bottleneck.what", "bottleneck.blocked.slots", "bottleneck.bound.time.compute",
+		"memory.weights_bytes", "memory.kv_blocks", "memory.reserve_bytes", "memory.free_bytes",
+		"run.latency_ms.ttft.p99", "run.engine.models", "run.kv.blocks",
+	} {
+		var at any = got
+		for _, key := range strings.Split(path, ".") {
+			m, ok := at.(map[string]any)
+			if !ok || m[key] == nil {
+				t.Fatalf("JSON has no %s", path)
+			}
+			at = m[key]
+		}
+	}
+}
+
+func TestAskStopsWhenToldTo(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Ask(ctx, Question{Scenario: load(t, "base")}); err != context.Canceled {
+		t.Errorf("Ask with a context that has ended = %v, want %v", err, context.Canceled)
+	}
+}
