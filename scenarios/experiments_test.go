@@ -450,6 +450,7 @@ func TestE7ServesWhatItsPatternAllows(t *testing.T) {
 	within(t, "e7 at 90: standard deviation over seeds", served.deviation(), 1.8, 2.6)
 
 	patterns := fromArrivals(t, 60, 64, "e7", set("workload.arrivals.rate", 90))
+	t.Logf("patterns %v", patterns)
 	about(t, "e7 at 90: mean served over mean of the patterns", served.mean()/patterns.mean(), 1)
 
 	// Those who arrive during a long step make the next one long: phases are not independent, and a

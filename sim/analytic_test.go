@@ -16,7 +16,9 @@ import (
 // flat is a step of one length, whatever it computes.
 type flat time.Duration
 
-func (f flat) StepTime(cost.Shape) (time.Duration, cost.Bound) { return time.Duration(f), cost.Overhead }
+func (f flat) StepTime(cost.Shape) (time.Duration, cost.Bound) {
+	return time.Duration(f), cost.Overhead
+}
 
 // play runs a workload to its end.
 func play(c *sim.Cluster, source workload.Source) (steps []sim.Step, arrived []workload.Request) {

@@ -22,6 +22,8 @@ type scenarioFlags struct {
 // direct are the flags that stand for one field.
 var direct = []struct{ flag, path, unit, usage string }{
 	{"rate", "workload.arrivals.rate", "REQ/S", "requests per second"},
+	{"spread", "workload.arrivals.spread", "HOW", "spread a trace's requests of one instant: uniform or poisson"},
+	{"speedup", "workload.arrivals.speedup", "FACTOR", "replay a trace so many times as fast"},
 	{"requests", "workload.requests", "N", "requests in all; of a trace, at most"},
 	{"seed", "seed", "N", "seed of everything drawn at random"},
 	{"policy", "engine.policy", "NAME", "scheduling policy"},
@@ -31,6 +33,13 @@ var direct = []struct{ flag, path, unit, usage string }{
 	{"replicas", "cluster.replicas", "N", "replicas behind the router"},
 }
 
+// A word is a flag's text, checked where it goes: in the scenario.
+type word struct{ text, unit string }
+
+func (w *word) String() string        { return w.text }
+func (w *word) Set(text string) error { w.text = text; return nil }
+func (w *word) Type() string          { return w.unit }
+
 func (s *scenarioFlags) register(c *cobra.Command) {
 	s.set = c.Flags()
 	group := func(name string) { annotate(s.set, name, "scenario") }
@@ -39,17 +48,13 @@ func (s *scenarioFlags) register(c *cobra.Command) {
 	s.set.String("trace", "", "replay the requests of this `FILE` instead of the scenario's workload")
 	group("trace")
 	for _, d := range direct {
-		s.set.String(d.flag, "", fmt.Sprintf("%s, a `%s` (%s)", d.usage, d.unit, d.path))
+		s.set.Var(&word{unit: d.unit}, d.flag, d.usage)
 		group(d.flag)
 	}
+	s.set.StringVar(&s.slo, "slo", "", "latencies to hold, such as `ttft-p99=500ms,itl-p99=50ms`; plan judges them")
+	group("slo")
 	s.set.StringArrayVar(&s.edits, "set", nil, "set any field, as `PATH=VALUE`; repeatable")
 	group("set")
-}
-
-// registerSLO adds the flag of verbs that judge.
-func (s *scenarioFlags) registerSLO(c *cobra.Command) {
-	c.Flags().StringVar(&s.slo, "slo", "", "latencies to hold, such as `ttft-p99=500ms,itl-p99=50ms`")
-	annotate(c.Flags(), "slo", "scenario")
 }
 
 // load reads the scenario with all its edits.

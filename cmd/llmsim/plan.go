@@ -50,7 +50,6 @@ the warm-up is left out of what is shown.`,
 		},
 	}
 	flags.register(c)
-	flags.registerSLO(c)
 	registerFormat(c, &format)
 	helpByGroup(c, "scenario", "Scenario", "output", "Output", "", "Other")
 	return c

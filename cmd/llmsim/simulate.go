@@ -67,6 +67,9 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Su
 	if err != nil {
 		return report.Summary{}, err
 	}
+	if len(s.SLO) > 0 {
+		notes = append(notes, "the SLO is not judged here: see llmsim plan")
+	}
 	id, err := plan.Identify(s, notes)
 	if err != nil {
 		return report.Summary{}, err
