@@ -53,15 +53,15 @@ func TestOutputIsNotForeseen(t *testing.T) {
 			}
 		}
 		a, b := justInTime(s.cluster(), s, nil), justInTime(other.cluster(), other, nil)
-		known := forever
+		until := forever
 		for _, f := range append(answers(a), answers(b)...) {
 			if changed[f.ID] {
-				known = min(known, f.LastToken)
+				until = min(until, f.LastToken)
 			}
 		}
-		for i := 0; i < len(a) && a[i].End < known; i++ {
+		for i := 0; i < len(a) && a[i].End < until; i++ {
 			if i >= len(b) || !equal(&a[i], &b[i]) {
-				t.Fatalf("seed %d, %v: before an answer differs at %v, step %+v\nbecomes %+v", seed, s, known, a[i], b[min(i, len(b)-1)])
+				t.Fatalf("seed %d, %v: before an answer differs at %v, step %+v\nbecomes %+v", seed, s, until, a[i], b[min(i, len(b)-1)])
 			}
 			compared++
 		}

@@ -13,7 +13,7 @@
 //   - $LLMSIM_DATA is the public data; without it a block that needs it is skipped, or fails if
 //     LLMSIM_REQUIRE_DATA=1.
 //
-// go test ./internal/docscheck -update writes what was printed into the documents.
+// Links to files must lead somewhere. go test ./internal/docscheck -update writes what was printed into the documents.
 package docscheck
 
 import (
@@ -100,6 +100,13 @@ func checkDocument(t *testing.T, name, work, bin string) {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
+	for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+		if target := filepath.Join(filepath.Dir(path), m[1]); !strings.Contains(m[1], "://") {
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is absent", name, m[1])
+			}
+		}
+	}
 	type change struct {
 		block
 		text []string
@@ -141,6 +148,9 @@ func checkDocument(t *testing.T, name, work, bin string) {
 		}
 	}
 }
+
+// link finds the target of a Markdown link, without a place in it.
+var link = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
 
 // A block is a fenced one; start and end are the indices of its fences.
 type block struct {

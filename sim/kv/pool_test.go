@@ -66,7 +66,7 @@ func FuzzPool(f *testing.F) {
 			switch {
 			case ops[i] >= 128:
 				what += fmt.Sprintf("Release(%d)", owner)
-				p.Release(&leases[owner])
+				p.Release(&leases[owner], 0, false)
 				twin.release(owner)
 			case ops[i] >= 64:
 				// Everyone gains one block at once, and is settled at the end of it.
@@ -98,7 +98,7 @@ func FuzzPool(f *testing.F) {
 			}
 		}
 		for o := range owners {
-			p.Release(&leases[o])
+			p.Release(&leases[o], 0, false)
 		}
 		if p.Used() != 0 {
 			t.Fatalf("used %d at the end, want 0", p.Used())
@@ -111,7 +111,7 @@ func ExamplePool() {
 	var a, b Lease
 	fmt.Println(p.Grow(&a, 17), a.Blocks(), p.Free())
 	fmt.Println(p.Grow(&b, 48), b.Blocks(), p.Free())
-	p.Release(&a)
+	p.Release(&a, 0, false)
 	fmt.Println(p.Grow(&b, 48), b.Blocks(), p.Free())
 	// Output:
 	// true 2 2

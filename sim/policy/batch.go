@@ -105,7 +105,7 @@ func (b *batch) part(h Handle, step int64) {
 // It may still stand in partials.
 func (b *batch) leave(h Handle) {
 	b.running.remove(b.seqs, h)
-	b.pool.Release(&b.seqs[h].lease)
+	b.pool.Release(&b.seqs[h].lease, 0, false)
 }
 
 // computed is how many tokens a running sequence has in the cache before the next step.

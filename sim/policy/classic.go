@@ -106,7 +106,7 @@ func (c *Classic) uncontended() bool {
 	for _, h := range c.partials {
 		s := &c.seqs[h]
 		lacks := s.target() - int(s.computed)
-		need += c.pool.Lacks(s.lease, int(s.computed)+min(lacks, max(left, 0)))
+		need += c.pool.Lacks(&s.lease, int(s.computed)+min(lacks, max(left, 0)))
 		if left >= 0 && lacks > left && s.order < c.lastDecode {
 			return false // a decode may stand behind the one whose chunk is cut
 		}
