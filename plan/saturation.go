@@ -66,7 +66,7 @@ func saturate(p *pace, s scenarios.Scenario) (*saturation, error) {
 			return nil, err
 		}
 		rates[i] = t.throughput()
-		sat.mean += rates[i] / saturatedRuns
+		sat.mean += float64(rates[i] / saturatedRuns)
 		if i == 0 {
 			sat.summary = t.recorder.Summary(report.Identity{})
 		}

@@ -63,7 +63,7 @@ func (r *reading) seed(b *block) (seed uint64) {
 	if !ok {
 		return 0
 	}
-	if n.scalar.ShortTag() != "!!int" || n.scalar.Decode(&seed) != nil || seed > math.MaxInt64 {
+	if n.scalar.ShortTag() != "!!int" || n.scalar.Decode(&seed) != nil || seed > math.MaxInt64 || !decimal.MatchString(n.scalar.Value) {
 		r.add(n, "seed", "must be a whole number from 0 to 2^63-1, is %s", show(n))
 	}
 	return seed
@@ -71,26 +71,18 @@ func (r *reading) seed(b *block) (seed uint64) {
 
 func (r *reading) model(b *block) (m Model) {
 	defer b.close()
-	known := false
-	if b.has("name") {
-		name := b.word("name", "a name")
-		i := slices.IndexFunc(models, func(m Model) bool { return m.Name == name })
-		if known = i >= 0; known {
-			m = models[i]
-		} else if name != "" && (!b.has("parameters_billions") || !b.has("bytes_per_parameter") || !b.has("kv_bytes_per_token")) {
-			r.add(b.get("name"), "model.name", "%q is not in the catalogue, %s", shorten(name), suggest(name, modelNames()))
-			return m
-		} else {
-			m.Name = name
-		}
+	name, i := b.catalogued(modelNames(), "parameters_billions", "bytes_per_parameter", "kv_bytes_per_token")
+	if i >= 0 {
+		m = models[i]
 	}
-	if !known || b.has("parameters_billions") {
+	m.Name = name
+	if b.figure("parameters_billions") {
 		m.Parameters = math.Round(b.number("parameters_billions", positive(1e6)) * 1e9)
 	}
-	if !known || b.has("bytes_per_parameter") {
+	if b.figure("bytes_per_parameter") {
 		m.BytesPerParam = b.number("bytes_per_parameter", positive(16))
 	}
-	if !known || b.has("kv_bytes_per_token") {
+	if b.figure("kv_bytes_per_token") {
 		m.KVBytesPerToken = int64(b.whole("kv_bytes_per_token", positive(1e9)))
 	}
 	return m
@@ -98,30 +90,39 @@ func (r *reading) model(b *block) (m Model) {
 
 func (r *reading) hardware(b *block) (h Hardware) {
 	defer b.close()
-	known := false
-	if b.has("name") {
-		name := b.word("name", "a name")
-		i := slices.IndexFunc(gpus, func(h Hardware) bool { return h.Name == name })
-		if known = i >= 0; known {
-			h = gpus[i]
-		} else if name != "" && (!b.has("hbm_gib") || !b.has("memory_bandwidth_gbps") || !b.has("peak_tflops")) {
-			r.add(b.get("name"), "hardware.name", "%q is not in the catalogue, %s", shorten(name), suggest(name, gpuNames()))
-			return h
-		} else {
-			h.Name = name
-		}
+	name, i := b.catalogued(gpuNames(), "hbm_gib", "memory_bandwidth_gbps", "peak_tflops")
+	if i >= 0 {
+		h = gpus[i]
 	}
-	if !known || b.has("hbm_gib") {
+	h.Name = name
+	if b.figure("hbm_gib") {
 		h.HBMBytes = b.number("hbm_gib", positive(1e5)) * (1 << 30)
 	}
-	if !known || b.has("memory_bandwidth_gbps") {
+	if b.figure("memory_bandwidth_gbps") {
 		h.Bandwidth = b.number("memory_bandwidth_gbps", positive(1e7)) * 1e9
 	}
-	if !known || b.has("peak_tflops") {
+	if b.figure("peak_tflops") {
 		h.PeakFLOPS = b.number("peak_tflops", positive(1e7)) * 1e12
 	}
 	return h
 }
+
+// catalogued reads a block's name, and finds its place in the catalogue: -1 if it has none, when
+// the block must give all figures itself.
+func (b *block) catalogued(known []string, figures ...string) (name string, i int) {
+	if !b.has("name") {
+		return "", -1
+	}
+	lacks := slices.ContainsFunc(figures, func(key string) bool { return !b.has(key) })
+	name = b.word("name", "a name")
+	if i = slices.Index(known, name); i < 0 && name != "" && lacks {
+		b.add(b.get("name"), join(b.path, "name"), "%q is not in the catalogue, %s", shorten(name), suggest(name, known))
+	}
+	return name, i
+}
+
+// figure says whether a figure must be read: it is given, or there is no name to stand for it.
+func (b *block) figure(key string) bool { return b.has(key) || !b.has("name") }
 
 func (r *reading) engine(b *block) (e Engine) {
 	e.Policy = b.choice("policy", slices.Sorted(maps.Keys(policies))...)

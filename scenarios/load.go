@@ -70,14 +70,18 @@ func find(nameOrFile string) ([]byte, *origin, error) {
 		return nil, nil, Faults{{nameOrFile, "", message + " (embedded scenarios: " + strings.Join(Names(), ", ") + ")"}}
 	}
 	if err != nil {
-		var failed *fs.PathError
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return nil, nil, Faults{{nameOrFile, "", err.Error()}}
+		return nil, nil, Faults{{nameOrFile, "", reason(err).Error()}}
 	}
 	from.place.folder = filepath.Dir(nameOrFile)
 	return text, from, nil
+}
+
+// reason is why a file can't be had, without its name.
+func reason(err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err
+	}
+	return err
 }
 
 func readFile(name string) ([]byte, error) {

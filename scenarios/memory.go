@@ -67,14 +67,15 @@ func (r *reading) checkMemory(s *Scenario) {
 	}
 }
 
-// fits says with how many GPUs a model that does not fit would.
+// fits says with how many GPUs a model that does not fit would. Of those that share a model's heads
+// evenly, few are no power of two.
 func fits(s Scenario) string {
-	for tp := 1; tp <= 1024; tp *= 2 {
+	s.Engine.NumGPUBlocks = 0
+	for tp := 2; tp <= mostGPUs; tp *= 2 {
 		s.Engine.TensorParallelSize = tp
-		s.Engine.NumGPUBlocks = 0
-		if blocks, _ := s.KVBlocks(); tp > 1 && blocks > 0 {
-			return fmt.Sprintf("; tensor_parallel_size %d is the smallest that fits", tp)
+		if blocks, _ := s.KVBlocks(); blocks > 0 {
+			return fmt.Sprintf("; tensor_parallel_size %d is the smallest power of two that fits", tp)
 		}
 	}
-	return ""
+	return fmt.Sprintf("; no tensor_parallel_size up to %d fits", mostGPUs)
 }

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,13 +38,24 @@ func (s span) complain(x float64, show func(float64) string) string {
 	return ""
 }
 
+// decimal is a number as people read it. YAML has more: it takes 010 for 8, and 1_0 for 10.
+var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?$`)
+
 // number takes a number out of a scalar.
-func (r *reading) number(n *node, path string, in span) (x float64, ok bool) {
+func (r *reading) number(n *node, path string, in span) (float64, bool) {
+	return r.numeral(n, path, "a decimal number", in)
+}
+
+func (r *reading) numeral(n *node, path, want string, in span) (x float64, ok bool) {
 	if !r.isScalar(n, path, "a number") {
 		return 0, false
 	}
 	if tag := n.scalar.ShortTag(); tag != "!!int" && tag != "!!float" || n.scalar.Decode(&x) != nil {
 		r.add(n, path, "must be a number, is %s", show(n))
+		return 0, false
+	}
+	if finite := !math.IsNaN(x) && !math.IsInf(x, 0); finite && !decimal.MatchString(n.scalar.Value) {
+		r.add(n, path, "must be %s, is %s", want, show(n))
 		return 0, false
 	}
 	if wrong := in.complain(x, figure); wrong != "" {
@@ -55,7 +67,7 @@ func (r *reading) number(n *node, path string, in span) (x float64, ok bool) {
 
 // whole takes a whole number out of a scalar; 1e4 is one.
 func (r *reading) whole(n *node, path string, in span) (int, bool) {
-	x, ok := r.number(n, path, in)
+	x, ok := r.numeral(n, path, "a whole number", in)
 	if ok && x != math.Trunc(x) {
 		r.add(n, path, "must be a whole number, is %s", show(n))
 		return 0, false

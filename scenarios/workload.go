@@ -1,8 +1,6 @@
 package scenarios
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -69,8 +67,9 @@ func (r *reading) arrivals(b *block) (a Arrivals) {
 		}
 		r.add(n, join(b.path, key), "makes no sense with process %s%s", a.Process, fits)
 	}
+	// Of a process that is not known, all that is given is read, so that its faults are told too.
 	takes := func(key string) bool {
-		return slices.Contains(process.needs, key) || slices.Contains(process.takes, key) && b.has(key)
+		return slices.Contains(process.needs, key) || b.has(key) && (a.Process == "" || slices.Contains(process.takes, key))
 	}
 	if takes("rate") {
 		a.Rate = b.number("rate", positive(mostRate))
@@ -218,11 +217,7 @@ func (r *reading) file(b *block, key string) File {
 	}
 	switch info, err := os.Stat(f.Path); {
 	case err != nil:
-		var failed *fs.PathError
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		r.add(n, at, "must be a file, %s: %v", f.Path, err)
+		r.add(n, at, "must be a file, %s: %v", f.Path, reason(err))
 	case !info.Mode().IsRegular():
 		r.add(n, at, "must be a file, %s is none", f.Path)
 	}

@@ -22,24 +22,28 @@ const (
 // below names, for every package, those it may import. A leaf stands on nothing of the module; a
 // package that is not here must find its floor first. docs/architecture.md draws the picture.
 var below = map[string][]string{
-	"sim/rng":    {},
-	"sim/agenda": {},
-	"sim/kv":     {},
-	"sim/cost":   {},
-	"sim/policy": {"sim/kv", "sim/cost"},
-	"workload":   {"sim/rng"},
-	"sim":        core,
-	"scenarios":  append([]string{"sim"}, core...),
-	"report":     append([]string{"sim"}, core...),
-	"plan":       append([]string{"sim", "scenarios", "report"}, core...),
-	"cmd/llmsim": append([]string{"sim", "scenarios", "report", "plan"}, core...),
+	"sim/rng":     {},
+	"sim/agenda":  {},
+	"sim/kv":      {},
+	"sim/cost":    {},
+	"sim/vllmv1":  {},
+	"sim/policy":  {"sim/kv", "sim/cost"},
+	"workload":    {"sim/rng"},
+	"sim":         core,
+	"conformance": {"sim/vllmv1"},
+	"scenarios":   with("sim"),
+	"report":      with("sim"),
+	"plan":        with("sim", "scenarios", "report"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "sim/vllmv1", "conformance"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}
 
+func with(more ...string) []string { return slices.Concat(core, more) }
+
 // pure are the packages in which virtual time is the only time, and nothing happens but what a
 // caller asks for.
-var pure = []string{"sim", "sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng"}
+var pure = []string{"sim", "sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "sim/vllmv1"}
 
 // A source is a file of a package, its tests among them.
 type source struct {
