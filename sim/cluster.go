@@ -222,7 +222,7 @@ func (c *Cluster) route(slot int32) {
 	c.loads[i].Requests++
 	c.loads[i].Tokens += int(l.prompt)
 	r := &c.replicas[i]
-	l.handle = r.policy.Add(int(l.prompt), int(l.output))
+	l.handle = r.policy.Add(policy.Request{Prompt: int(l.prompt), Output: int(l.output)})
 	for int(l.handle) >= len(r.slots) {
 		r.slots = append(r.slots, 0)
 	}

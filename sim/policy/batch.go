@@ -30,15 +30,22 @@ type batch struct {
 	crossing []int32 // decodes that need a block in steps congruent to the index, modulo the block size
 	finishes calendar
 
+	limits Limits
+	// victim picks whom to preempt among the running.
+	victim func(*batch) Handle
+	visit  int64 // number of the present walk
+
 	admissions int64
 	// No decoding sequence was admitted after this one. (An upper bound, exact after a walk.)
 	lastDecode int64
 	ended      []Handle
 }
 
-func newBatch(pool *kv.Pool) batch {
+func newBatch(pool *kv.Pool, limits Limits) batch {
 	return batch{
 		pool:       pool,
+		limits:     limits,
+		victim:     lastAdmitted,
 		running:    newList(),
 		crossing:   make([]int32, pool.BlockSize()),
 		finishes:   newCalendar(),
@@ -103,9 +110,17 @@ func (b *batch) part(h Handle, step int64) {
 
 // leave takes a running sequence that is not decoding out of the batch and frees its blocks.
 // It may still stand in partials.
-func (b *batch) leave(h Handle) {
+func (b *batch) leave(h Handle, comesBack bool) {
+	s := &b.seqs[h]
 	b.running.remove(b.seqs, h)
-	b.pool.Release(&b.seqs[h].lease, 0, false)
+	b.pool.Release(&s.lease, b.pool.Full(int(s.computed+s.scheduled)), comesBack)
+}
+
+// scheduledOne notes that a sequence that was decoding is computing its token, and holds the block
+// of it.
+func (b *batch) scheduledOne(s *sequence) {
+	s.scheduled = 1
+	b.pool.Settle(&s.lease, int(s.computed)+1)
 }
 
 // computed is how many tokens a running sequence has in the cache before the next step.
@@ -125,10 +140,17 @@ func (b *batch) decodeShape() cost.Shape {
 	}
 }
 
-// compute puts n tokens of a partial sequence into the step and its shape.
-func (b *batch) compute(h Handle, n int, d *Decision) {
+// assign gives a partial sequence n tokens of the step, for which it has the blocks.
+func (b *batch) assign(h Handle, n int) {
 	s := &b.seqs[h]
 	s.scheduled = int32(n)
+	b.pool.Register(&s.lease, b.pool.Full(int(s.computed)+n))
+}
+
+// compute puts the tokens assigned to a partial sequence into the shape of the step.
+func (b *batch) compute(h Handle, d *Decision) {
+	s := &b.seqs[h]
+	n := int(s.scheduled)
 	if !s.started {
 		s.started = true
 		d.Started = append(d.Started, h)
@@ -200,7 +222,7 @@ func (b *batch) commit(o *Outcome) {
 		slices.SortFunc(b.ended, func(x, y Handle) int { return int(b.seqs[x].order - b.seqs[y].order) })
 	}
 	for _, h := range b.ended {
-		b.leave(h)
+		b.leave(h, false)
 		b.give(h)
 	}
 	o.Finished = append(o.Finished, b.ended...)
@@ -211,12 +233,11 @@ func (b *batch) abort(h Handle) {
 	if s := &b.seqs[h]; s.state == decoding {
 		b.part(h, b.step)
 		if b.underway {
-			// It holds the block of the token it was computing.
-			b.pool.Settle(&s.lease, int(s.computed)+1)
+			b.scheduledOne(s)
 		}
 	} else if i := slices.Index(b.partials, h); i >= 0 {
 		b.partials = slices.Delete(b.partials, i, i+1)
 	}
-	b.leave(h)
+	b.leave(h, false)
 	b.give(h)
 }

@@ -18,6 +18,11 @@ const (
 type sequence struct {
 	base, due  int64
 	order      int64 // rank of its admission among all admissions
+	arrived    int64 // order of arrival among sequences of one priority
+	added      int64 // order in which they were added
+	visit      int64 // the walk that last gave it tokens
+	priority   int32 // the smaller goes first
+	place      int32 // in a queue by priority
 	prompt     int32
 	output     int32
 	generated  int32 // tokens emitted; stale while decoding
