@@ -358,7 +358,7 @@ func TestE6Slots(t *testing.T) {
 		about(t, "e6-"+c.slots+": queue p50, ms", s.Latency.Queue.P50, c.queue)
 	}
 	on16, on32, on64 := bySeed(t, 20, "e6-16"), bySeed(t, 20, "e6-32"), bySeed(t, 20, "e6-64")
-	filled := fills(2000, 16, 60, 0)
+	filled := fills(1000, 16, 60, 0)
 	t.Logf("served: 16 slots %v, estimated %v; 32 slots %v; 64 slots %v", on16, filled, on32, on64)
 	agree(t, "e6-16: served per second", on16, filled)
 	fromArrivals(t, 20, 16, "e6-16")
@@ -409,7 +409,7 @@ func fromArrivals(t *testing.T, seeds, slots int, name string, edits ...scenario
 	t.Helper()
 	var rates sample
 	for seed := range seeds {
-		all := append(slices.Clone(edits), set("seed", seed+1), set("workload.requests", 4000))
+		all := append(slices.Clone(edits), set("seed", seed+1), set("workload.requests", 3000))
 		var w watch
 		measure(t, w.see, name, all...)
 		s, err := scenarios.Load(name, all)
@@ -440,7 +440,7 @@ func fromArrivals(t *testing.T, seeds, slots int, name string, edits ...scenario
 // reference's 80.97 too, is one draw.
 func TestE7ServesWhatItsPatternAllows(t *testing.T) {
 	served := bySeed(t, 60, "e7", set("workload.arrivals.rate", 90), set("workload.requests", 20000))
-	filled := fills(4000, 64, 90, 0)
+	filled := fills(2000, 64, 90, 0)
 	t.Logf("simulated %v, estimated %v", served, filled)
 	agree(t, "e7 at 90: served per second", served, filled)
 	lo, hi := served.middle(0.025)
@@ -502,11 +502,11 @@ func TestE7bBunchedArrivalsFillWorsePatterns(t *testing.T) {
 	about(t, "e7-bunched at 90, seed 42: served per second", measure(t, nil, "e7-bunched", rate).Throughput.Completed, 72.5)
 	bunched := bySeed(t, 60, "e7-bunched", rate)
 	patterns := fromArrivals(t, 60, 64, "e7-bunched", rate)
-	filled := fills(4000, 64, 90, 0.025)
+	filled := fills(2000, 64, 90, 0.025)
 	t.Logf("simulated %v, patterns %v, estimated %v", bunched, patterns, filled)
 	about(t, "e7-bunched at 90: mean served over mean of the patterns", bunched.mean()/patterns.mean(), 1)
 	within(t, "e7-bunched at 90: mean of the patterns over that of other arrivals'", patterns.mean()/filled.mean(), 0.99, 1.01)
-	within(t, "patterns: share lost by bunching", 1-filled.mean()/fills(4000, 64, 90, 0).mean(), 0.09, 0.105)
+	within(t, "patterns: share lost by bunching", 1-filled.mean()/fills(2000, 64, 90, 0).mean(), 0.09, 0.105)
 
 	apart, together := bySeed(t, 20, "e7", rate, unequal), bySeed(t, 20, "e7-bunched", rate, unequal)
 	t.Logf("with 32-96 output tokens: %v, bunched %v", apart, together)

@@ -204,7 +204,10 @@ func TestExperiment1(t *testing.T) {
 		steps, _ := play(sim.New(sevenBillion()), workload.Closed(streams, 0, constant(prompt, output), streams*rounds))
 		var decoding time.Duration
 		decodes := 0
-		for _, s := range steps {
+		for i, s := range steps {
+			if i > 0 && s.Start != steps[i-1].End {
+				t.Errorf("step %d starts at %v, want the end of the one before, %v", i, s.Start, steps[i-1].End)
+			}
 			if s.Shape.PrefillTokens() == 0 {
 				decoding += s.End - s.Start
 				decodes++
