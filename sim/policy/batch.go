@@ -38,7 +38,10 @@ type batch struct {
 	admissions int64
 	// No decoding sequence was admitted after this one. (An upper bound, exact after a walk.)
 	lastDecode int64
-	ended      []Handle
+	// Steps decided and not ended, the older first; only one if the counts are settled when a step
+	// ends, as they are unless decisions run ahead.
+	flight   [2]settled
+	inFlight int
 }
 
 func newBatch(pool *kv.Pool, limits Limits) batch {
@@ -77,6 +80,7 @@ func (b *batch) nextStep() {
 func (b *batch) join(h Handle, step int64) {
 	s := &b.seqs[h]
 	s.state = decoding
+	s.joined = step
 	s.base = int64(s.computed) - step
 	s.due = step + int64(s.output-s.generated) - 1
 	b.decodes++
@@ -108,12 +112,11 @@ func (b *batch) part(h Handle, step int64) {
 	b.finishes.remove(b.seqs, h)
 }
 
-// leave takes a running sequence that is not decoding out of the batch and frees its blocks.
-// It may still stand in partials.
-func (b *batch) leave(h Handle, comesBack bool) {
-	s := &b.seqs[h]
+// leave takes a running sequence that is not decoding out of the batch and frees its blocks, of
+// which those are full that so many tokens fill. It may still stand in partials.
+func (b *batch) leave(h Handle, tokens int, comesBack bool) {
 	b.running.remove(b.seqs, h)
-	b.pool.Release(&s.lease, b.pool.Full(int(s.computed+s.scheduled)), comesBack)
+	b.pool.Release(&b.seqs[h].lease, b.pool.Full(tokens), comesBack)
 }
 
 // scheduledOne notes that a sequence that was decoding is computing its token, and holds the block
@@ -178,21 +181,38 @@ func (b *batch) coast() {
 	b.nextStep()
 }
 
-// commit applies a step: decodes and scheduled partials move on, whoever has all its tokens
-// emits one, and whoever emitted its last leaves.
-func (b *batch) commit(o *Outcome) {
-	o.Steady = b.decodes
-	o.Firsts, o.Resumed, o.Finished = o.Firsts[:0], o.Resumed[:0], o.Finished[:0]
+// settled is a step that was decided, with what it emits when it ends.
+type settled struct {
+	step    int64
+	steady  int
+	firsts  []Handle
+	resumed []Handle
+	ended   []Handle
+	// Those that emit in the step and that the decision after it interrupted.
+	preempted, stalled []Handle
+}
+
+// plain reports whether a step emits a token of every decode and nothing else.
+func (o *settled) plain() bool {
+	return len(o.firsts)+len(o.resumed)+len(o.ended)+len(o.preempted)+len(o.stalled) == 0
+}
+
+// settle moves the counts past a step: decodes and scheduled partials have computed their
+// tokens, whoever has all it needs emits one, and whoever emits its last is leaving.
+func (b *batch) settle(o *settled) {
+	o.step, o.steady = b.step, b.decodes
+	o.firsts, o.resumed, o.ended = o.firsts[:0], o.resumed[:0], o.ended[:0]
+	o.preempted, o.stalled = o.preempted[:0], o.stalled[:0]
 	b.context += int64(b.decodes)
 	step := b.step
 	b.nextStep()
 	b.underway = false
 
-	b.ended = b.ended[:0]
 	if !b.finishes.empty(step) {
-		b.ended = b.finishes.due(b.seqs, step, b.ended)
-		for _, h := range b.ended {
+		o.ended = b.finishes.due(b.seqs, step, o.ended)
+		for _, h := range o.ended {
 			b.part(h, b.step)
+			b.seqs[h].state = leaving
 		}
 	}
 	kept := b.partials[:0]
@@ -206,26 +226,38 @@ func (b *batch) commit(o *Outcome) {
 			continue
 		}
 		if s.generated == 0 {
-			o.Firsts = append(o.Firsts, h)
+			o.firsts = append(o.firsts, h)
 		} else {
-			o.Resumed = append(o.Resumed, h)
+			o.resumed = append(o.resumed, h)
 		}
 		s.generated++
 		if s.generated == s.output {
-			b.ended = append(b.ended, h)
+			s.state = leaving
+			o.ended = append(o.ended, h)
 		} else {
 			b.join(h, b.step)
 		}
 	}
 	b.partials = kept
-	if len(b.ended) > 1 {
-		slices.SortFunc(b.ended, func(x, y Handle) int { return int(b.seqs[x].order - b.seqs[y].order) })
+	if len(o.ended) > 1 {
+		slices.SortFunc(o.ended, func(x, y Handle) int { return int(b.seqs[x].order - b.seqs[y].order) })
 	}
-	for _, h := range b.ended {
-		b.leave(h, false)
+}
+
+// emit reports a settled step and lets those leave that end with it.
+func (b *batch) emit(o *settled, to *Outcome) {
+	to.Steady = o.steady
+	to.Firsts = append(to.Firsts[:0], o.firsts...)
+	to.Resumed = append(to.Resumed[:0], o.resumed...)
+	to.Finished = append(to.Finished[:0], o.ended...)
+	to.Preempted = append(to.Preempted[:0], o.preempted...)
+	to.Stalled = append(to.Stalled[:0], o.stalled...)
+	for _, h := range o.ended {
+		if b.seqs[h].state == leaving {
+			b.leave(h, int(b.seqs[h].computed), false)
+		}
 		b.give(h)
 	}
-	o.Finished = append(o.Finished, b.ended...)
 }
 
 // abort takes a running sequence out, in a step or between two.
@@ -238,6 +270,6 @@ func (b *batch) abort(h Handle) {
 	} else if i := slices.Index(b.partials, h); i >= 0 {
 		b.partials = slices.Delete(b.partials, i, i+1)
 	}
-	b.leave(h, false)
+	b.leave(h, int(b.seqs[h].computed+b.seqs[h].scheduled), false)
 	b.give(h)
 }

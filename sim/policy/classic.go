@@ -85,7 +85,10 @@ func (c *Classic) Schedule(d *Decision) bool {
 	return true
 }
 
-func (c *Classic) Commit(o *Outcome) { c.commit(o) }
+func (c *Classic) Commit(o *Outcome) {
+	c.settle(&c.flight[0])
+	c.emit(&c.flight[0], o)
+}
 
 func (c *Classic) Quiet() (cost.Shape, bool) {
 	if !c.steady() {

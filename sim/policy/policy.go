@@ -10,8 +10,9 @@ import "llmsim/sim/cost"
 // aborted; then the policy may give it to another.
 type Handle int32
 
-// A Policy is the scheduler of one replica. Schedule and Commit alternate; Add and Abort may
-// come at any moment.
+// A Policy is the scheduler of one replica. Schedule and Commit alternate, or, for a policy that
+// decides ahead, Schedule comes up to two times before the Commit of the first; Add and Abort
+// may come at any moment.
 type Policy interface {
 	// Add queues a request. It fits the cache when nothing else is there.
 	Add(Request) Handle
@@ -67,6 +68,11 @@ type Outcome struct {
 	Firsts   []Handle // emitted their first token
 	Resumed  []Handle // emitted a token after having been preempted or stalled
 	Finished []Handle // emitted their last token
+
+	// Where decisions run ahead: emitted a token in this step, though the decision after it had
+	// taken their blocks, or had no token for them.
+	Preempted []Handle
+	Stalled   []Handle
 }
 
 // Load is a replica's state between two decisions.

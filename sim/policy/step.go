@@ -77,11 +77,20 @@ func (b *batch) walk(d *Decision) (left int, starved bool) {
 	stopped := false
 	for h := b.running.head; h != none; {
 		s := &b.seqs[h]
+		if s.state == leaving {
+			h = s.next
+			continue
+		}
 		if left == 0 || stopped {
 			starved = true
 			if s.state == decoding {
 				b.part(h, b.step)
-				d.Stalled = append(d.Stalled, h)
+				if b.inFlight > 0 {
+					last := &b.flight[b.inFlight-1]
+					last.stalled = append(last.stalled, h)
+				} else {
+					d.Stalled = append(d.Stalled, h)
+				}
 			}
 			visited = append(visited, h)
 			h = s.next
@@ -130,28 +139,48 @@ func (b *batch) grow(h Handle, tokens int, d *Decision, left *int) (next Handle,
 	for !b.pool.Grow(&b.seqs[h].lease, tokens) {
 		v := b.victim(b)
 		next = b.seqs[h].next
-		s := &b.seqs[v]
-		scheduled := s.visit == b.visit
-		if s.state == decoding {
-			b.part(v, b.step)
-			if scheduled {
-				b.scheduledOne(s)
-			}
-		}
-		if scheduled {
-			// What it was given in this step is taken back.
-			*left += int(s.scheduled)
-		} else {
-			s.scheduled = 0
-		}
-		b.leave(v, true)
-		s.state, s.computed, s.scheduled, s.visit = waiting, 0, 0, 0
+		*left += b.preempt(v)
 		d.Preempted = append(d.Preempted, v)
 		if v == h {
 			return next, false
 		}
 	}
 	return b.seqs[h].next, true
+}
+
+// preempt takes a running sequence out with all it has computed. It returns how many tokens it
+// had been given in the step that is being decided.
+func (b *batch) preempt(v Handle) (given int) {
+	s := &b.seqs[v]
+	scheduled := s.visit == b.visit
+	emits := b.inFlight > 0 && (s.state == decoding || s.state == leaving)
+	if s.state == decoding {
+		b.part(v, b.step)
+		if scheduled {
+			b.scheduledOne(s)
+		}
+	}
+	if scheduled {
+		given = int(s.scheduled)
+	} else {
+		s.scheduled = 0
+	}
+	// A block counts as full when all its tokens are known, which the one under way is not; and
+	// that is looked at when tokens are scheduled.
+	full := int(s.computed + s.scheduled)
+	if emits {
+		full = int(s.computed)
+		if !scheduled && s.joined < b.step {
+			full--
+		}
+	}
+	b.leave(v, full, s.state != leaving)
+	if emits {
+		last := &b.flight[b.inFlight-1]
+		last.preempted = append(last.preempted, v)
+	}
+	s.state, s.computed, s.scheduled, s.visit = waiting, 0, 0, 0
+	return given
 }
 
 // lastAdmitted is who came last into the batch.

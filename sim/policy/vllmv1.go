@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"llmsim/sim/cost"
 	"llmsim/sim/kv"
 )
@@ -28,6 +30,7 @@ type VLLMV1Options struct {
 	EnableChunkedPrefill    bool
 	SchedulerReserveFullISL bool // admit only what fits as a whole, though it is not reserved
 	Priority                bool // scheduling_policy: priority, else fcfs
+	AsyncScheduling         bool // decide a step before the one under way has ended
 }
 
 // NewVLLMV1 returns the policy over a pool of its own, of one block less than num_gpu_blocks: the
@@ -65,6 +68,9 @@ func (v *VLLMV1) Add(r Request) Handle {
 
 func (v *VLLMV1) Abort(h Handle) {
 	v.stuck = false
+	for i := range v.inFlight {
+		v.recall(&v.flight[i], h)
+	}
 	if s := &v.seqs[h]; s.state == waiting {
 		v.queue.remove(h)
 		v.pool.Release(&s.lease, 0, false)
@@ -88,7 +94,7 @@ func (v *VLLMV1) Schedule(d *Decision) bool {
 		v.queue.putBack(h)
 		v.stuck = false
 	}
-	if len(d.Preempted) > 0 {
+	if len(d.Preempted) > 0 || v.inFlight > 0 && len(v.flight[v.inFlight-1].preempted) > 0 {
 		v.reason = ByKV
 	} else {
 		v.admitWaiting(d, left)
@@ -96,8 +102,34 @@ func (v *VLLMV1) Schedule(d *Decision) bool {
 	if starved && v.reason == Unblocked {
 		v.reason = ByBudget
 	}
-	v.underway = v.running.len > 0
-	return v.underway
+	if !v.options.AsyncScheduling {
+		v.underway = v.running.len > 0
+		return v.underway
+	}
+	if d.Shape.Tokens == 0 && (v.inFlight > 0 || v.running.len == 0) {
+		return false
+	}
+	v.settle(&v.flight[v.inFlight])
+	v.inFlight++
+	return true
+}
+
+// recall takes a sequence that is aborted out of a step in flight.
+func (v *VLLMV1) recall(o *settled, h Handle) {
+	s := &v.seqs[h]
+	drop := func(list *[]Handle) bool {
+		i := slices.Index(*list, h)
+		if i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+		}
+		return i >= 0
+	}
+	begins := drop(&o.firsts) || drop(&o.resumed)
+	ends := drop(&o.ended)
+	interrupted := drop(&o.preempted) || drop(&o.stalled)
+	if !begins && (s.state == decoding || ends || interrupted) && s.joined <= o.step {
+		o.steady--
+	}
 }
 
 // admitWaiting fills what the running left of the budget.
@@ -170,14 +202,26 @@ func (v *VLLMV1) admitHead(h Handle, left int) int {
 }
 
 func (v *VLLMV1) Commit(o *Outcome) {
-	v.commit(o)
+	if !v.options.AsyncScheduling {
+		v.settle(&v.flight[0])
+		v.inFlight = 1
+	}
+	first := &v.flight[0]
+	for _, h := range first.ended {
+		if v.seqs[h].state == waiting {
+			v.queue.remove(h) // it was preempted while its last token was under way
+		}
+	}
+	v.emit(first, o)
+	v.inFlight--
+	v.flight[0], v.flight[1] = v.flight[1], v.flight[0]
 	if len(o.Finished) > 0 {
 		v.stuck = false
 	}
 }
 
 func (v *VLLMV1) Quiet() (cost.Shape, bool) {
-	if !v.steady() {
+	if !v.steady() || v.options.AsyncScheduling && (v.inFlight != 1 || !v.flight[0].plain()) {
 		return cost.Shape{}, false
 	}
 	v.reason = Unblocked
@@ -196,7 +240,10 @@ func (v *VLLMV1) Quiet() (cost.Shape, bool) {
 	return v.decodeShape(), true
 }
 
-func (v *VLLMV1) Coast() { v.coast() }
+func (v *VLLMV1) Coast() {
+	v.flight[0].steady = v.decodes
+	v.coast()
+}
 
 func (v *VLLMV1) Load() Load {
 	return Load{
