@@ -94,7 +94,7 @@ func (v *VLLMV1) Schedule(d *Decision) bool {
 		v.queue.putBack(h)
 		v.stuck = false
 	}
-	if len(d.Preempted) > 0 || v.inFlight > 0 && len(v.flight[v.inFlight-1].preempted) > 0 {
+	if len(d.Preempted) > 0 {
 		v.reason = ByKV
 	} else {
 		v.admitWaiting(d, left)
