@@ -232,7 +232,7 @@ func (b *batch) settle(o *settled) {
 		}
 		s.generated++
 		if s.generated == s.output {
-			s.state = leaving
+			s.state, s.joined = leaving, b.step
 			o.ended = append(o.ended, h)
 		} else {
 			b.join(h, b.step)
@@ -262,7 +262,9 @@ func (b *batch) emit(o *settled, to *Outcome) {
 
 // abort takes a running sequence out, in a step or between two.
 func (b *batch) abort(h Handle) {
-	if s := &b.seqs[h]; s.state == decoding {
+	s := &b.seqs[h]
+	emits := b.emits(s)
+	if s.state == decoding {
 		b.part(h, b.step)
 		if b.underway {
 			b.scheduledOne(s)
@@ -270,6 +272,24 @@ func (b *batch) abort(h Handle) {
 	} else if i := slices.Index(b.partials, h); i >= 0 {
 		b.partials = slices.Delete(b.partials, i, i+1)
 	}
-	b.leave(h, int(b.seqs[h].computed+b.seqs[h].scheduled), false)
+	b.leave(h, b.known(s, emits), false)
 	b.give(h)
+}
+
+// emits reports whether a running sequence has a token in flight.
+func (b *batch) emits(s *sequence) bool {
+	return b.inFlight > 0 && (s.state == decoding || s.state == leaving)
+}
+
+// known is how many tokens of a running sequence that is no longer decoding are both known, and
+// computed or being so: only blocks of such tokens are found again. It is looked at when tokens
+// are scheduled; of one in flight nothing is known.
+func (b *batch) known(s *sequence, emits bool) int {
+	switch {
+	case !emits:
+		return int(s.computed + s.scheduled)
+	case s.scheduled == 0 && s.joined < b.step:
+		return int(s.computed) - 1
+	}
+	return int(s.computed)
 }

@@ -153,7 +153,7 @@ func (b *batch) grow(h Handle, tokens int, d *Decision, left *int) (next Handle,
 func (b *batch) preempt(v Handle) (given int) {
 	s := &b.seqs[v]
 	scheduled := s.visit == b.visit
-	emits := b.inFlight > 0 && (s.state == decoding || s.state == leaving)
+	emits := b.emits(s)
 	if s.state == decoding {
 		b.part(v, b.step)
 		if scheduled {
@@ -165,16 +165,7 @@ func (b *batch) preempt(v Handle) (given int) {
 	} else {
 		s.scheduled = 0
 	}
-	// A block counts as full when all its tokens are known, which the one under way is not; and
-	// that is looked at when tokens are scheduled.
-	full := int(s.computed + s.scheduled)
-	if emits {
-		full = int(s.computed)
-		if !scheduled && s.joined < b.step {
-			full--
-		}
-	}
-	b.leave(v, full, s.state != leaving)
+	b.leave(v, b.known(s, emits), s.state != leaving)
 	if emits {
 		last := &b.flight[b.inFlight-1]
 		last.preempted = append(last.preempted, v)
