@@ -30,8 +30,9 @@ type Config struct {
 	Policy      func() policy.Policy // makes the scheduler of one replica
 	Cost        cost.Model
 	Router      Router
-	MaxModelLen int // tokens of prompt and output together
-	KVTokens    int // tokens that the cache of one replica holds
+	MaxModelLen int  // tokens of prompt and output together
+	KVTokens    int  // tokens that the cache of one replica holds
+	Ahead       bool // replicas decide a step before the one under way has ended, as their policies do
 }
 
 // A Ticket names a submitted request, to cancel it.
@@ -65,7 +66,7 @@ type Cluster struct {
 	now      time.Duration
 	agenda   agenda.Agenda[event]
 	replicas []replica
-	idle     []int32 // replicas that may start a step at now
+	idle     []int32 // replicas that may decide a step at now
 	loads    []Load
 	lives    []life
 	free     []int32
@@ -145,7 +146,23 @@ func (c *Cluster) Cancel(t Ticket, at time.Duration) {
 func (c *Cluster) Next() (time.Duration, bool) {
 	c.apply(cancel)
 	c.settle()
-	return c.agenda.Next()
+	return c.next()
+}
+
+// next is the instant of the earliest entry that means something. The arrival of a request that
+// was cancelled before it, and the cancelling of one that has left, mean nothing, and must not
+// move the clock.
+func (c *Cluster) next() (time.Duration, bool) {
+	for {
+		e := c.agenda.First()
+		if e == nil {
+			return 0, false
+		}
+		if e.kind == stepEnd || c.lives[e.who].generation == e.gen {
+			return c.agenda.Next()
+		}
+		c.agenda.Take()
+	}
 }
 
 // Advance moves towards an instant and applies all that is due on the way, that instant
@@ -165,7 +182,7 @@ func (c *Cluster) Advance(to time.Duration) []Step {
 			break
 		}
 		c.settle()
-		at, ok := c.agenda.Next()
+		at, ok := c.next()
 		if !ok || at > to {
 			c.now = to
 			break
@@ -195,7 +212,7 @@ func (c *Cluster) apply(last agenda.Rank) {
 	}
 }
 
-// settle starts every idle replica that has work: the one place where steps start.
+// settle starts every idle replica that has work: the one place where steps are decided.
 func (c *Cluster) settle() {
 	for _, i := range c.idle {
 		c.start(&c.replicas[i])
@@ -203,9 +220,9 @@ func (c *Cluster) settle() {
 	c.idle = c.idle[:0]
 }
 
-// wake notes that a replica may have something to start.
+// wake notes that a replica may have something to decide.
 func (c *Cluster) wake(r *replica) {
-	if !r.busy && !r.woken {
+	if !r.woken {
 		r.woken = true
 		c.idle = append(c.idle, r.index)
 	}
@@ -222,12 +239,14 @@ func (c *Cluster) route(slot int32) {
 	c.loads[i].Requests++
 	c.loads[i].Tokens += int(l.prompt)
 	r := &c.replicas[i]
-	l.handle = r.policy.Add(int(l.prompt), int(l.output))
+	l.handle = r.policy.Add(policy.Request{Prompt: int(l.prompt), Output: int(l.output)})
 	for int(l.handle) >= len(r.slots) {
 		r.slots = append(r.slots, 0)
 	}
 	r.slots[l.handle] = slot
-	c.wake(r)
+	if !r.busy {
+		c.wake(r)
+	}
 }
 
 func (c *Cluster) cancel(slot int32, generation uint32) {
@@ -242,7 +261,9 @@ func (c *Cluster) cancel(slot int32, generation uint32) {
 		r := &c.replicas[l.replica]
 		r.policy.Abort(l.handle)
 		c.unload(l)
-		c.wake(r)
+		if !r.busy {
+			c.wake(r)
+		}
 	}
 	c.counts.Cancelled++
 	c.release(slot)

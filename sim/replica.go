@@ -43,59 +43,94 @@ func (c *Cluster) release(slot int32) {
 	c.free = append(c.free, slot)
 }
 
-// A replica is one engine: a policy, and the step under way.
+// A replica is one engine: a policy, and the step under way. One that decides ahead holds the
+// step after that, too.
 type replica struct {
 	index    int32
 	policy   policy.Policy
 	busy     bool // a step is under way
-	woken    bool // stands among the idle ones that may start
+	awaited  bool // its end stands in the agenda
+	woken    bool // stands among those that may decide
 	count    int64
-	step     Step    // under way
-	losers   []int64 // preempted at its start
+	under    decided // the step under way
+	after    decided
+	ahead    bool // after is decided
 	decision policy.Decision
 	outcome  policy.Outcome
 	slots    []int32 // of the policy's handles
 }
 
-// start decides a step and puts its end down.
+// A decided step waits for its start, or for its end.
+type decided struct {
+	step   Step
+	took   time.Duration
+	losers []int64 // preempted by it
+}
+
+// start decides what a replica may decide now: a step that starts, and with Ahead the one after
+// it. A step that has started is awaited.
 func (c *Cluster) start(r *replica) {
 	r.woken = false
+	if !r.busy {
+		if !c.decide(r, &r.under) {
+			return
+		}
+		c.begin(r)
+	}
+	if c.config.Ahead && !r.ahead {
+		r.ahead = c.decide(r, &r.after)
+	}
+	if !r.awaited {
+		r.awaited = true
+		c.agenda.At(r.under.step.End, stepEnd, event{kind: stepEnd, who: r.index})
+	}
+}
+
+// begin starts the decided step.
+func (c *Cluster) begin(r *replica) {
+	r.busy, r.awaited = true, false
+	r.under.step.Start, r.under.step.End = c.now, c.now+r.under.took
+}
+
+// decide asks the policy for a step; false when there is none.
+func (c *Cluster) decide(r *replica, to *decided) bool {
 	d := &r.decision
 	if !r.policy.Schedule(d) {
-		return
+		return false
 	}
 	for _, h := range d.Started {
 		c.lives[r.slots[h]].firstSchedule = c.now
 	}
-	// A sequence that decoded emitted its last token when this step could start.
+	// Who decoded emitted its last token at this instant, unless it has one under way.
 	for _, h := range d.Stalled {
 		if l := &c.lives[r.slots[h]]; l.interrupted == unset {
-			l.interrupted, l.preempted = c.now, false
+			l.interrupted = c.now
 		}
 	}
-	r.losers = r.losers[:0]
+	to.losers = to.losers[:0]
 	for _, h := range d.Preempted {
 		l := &c.lives[r.slots[h]]
 		l.preemptions++
-		if l.firstToken != unset {
-			if l.interrupted == unset {
-				l.interrupted = c.now
-			}
-			l.preempted = true
+		l.preempted = true
+		if l.firstToken != unset && l.interrupted == unset {
+			l.interrupted = c.now
 		}
-		r.losers = append(r.losers, l.id)
+		to.losers = append(to.losers, l.id)
 	}
 	time, bound := c.config.Cost.StepTime(d.Shape)
-	c.describe(&r.step, r, d.Shape, time, bound)
-	r.busy = true
-	c.agenda.At(r.step.End, stepEnd, event{kind: stepEnd, who: r.index})
+	if d.Shape.Tokens == 0 {
+		time = 1 // nothing is computed, and the next decision differs
+	}
+	c.describe(to, r, d.Shape, time, bound)
+	return true
 }
 
-// describe fills in a step of a shape that starts now and takes a time.
-func (c *Cluster) describe(s *Step, r *replica, shape cost.Shape, time time.Duration, bound cost.Bound) {
+// describe fills in a decided step of a shape, that takes a time.
+func (c *Cluster) describe(to *decided, r *replica, shape cost.Shape, time time.Duration, bound cost.Bound) {
 	load := r.policy.Load()
+	to.took = time
+	s := &to.step
 	s.Replica, s.Index = int(r.index), r.count
-	s.Start, s.End = c.now, c.now+time
 	s.Shape, s.Bound = shape, bound
 	s.Running, s.Waiting = load.Running, load.Waiting
 	s.FreeBlocks, s.UsedBlocks = load.Free, load.Used
@@ -113,19 +148,18 @@ func (c *Cluster) newStep() *Step {
 	return &c.steps[len(c.steps)-1]
 }
 
-// end applies the step under way and records it.
+// end applies the step under way and records it; one decided ahead starts.
 func (c *Cluster) end(r *replica) {
-	r.busy = false
 	o := &r.outcome
 	r.policy.Commit(o)
 	s := c.newStep()
-	*s = r.step
+	*s = r.under.step
 	s.Steady = o.Steady
 
 	from := len(c.firsts)
 	for _, h := range o.Firsts {
 		l := &c.lives[r.slots[h]]
-		l.firstToken = c.now
+		l.firstToken, l.preempted = c.now, false
 		c.firsts = append(c.firsts, l.id)
 	}
 	s.Firsts = c.firsts[from:len(c.firsts):len(c.firsts)]
@@ -134,13 +168,21 @@ func (c *Cluster) end(r *replica) {
 	for _, h := range o.Resumed {
 		l := &c.lives[r.slots[h]]
 		c.gaps = append(c.gaps, Gap{ID: l.id, Time: c.now - l.interrupted, Preempted: l.preempted})
-		l.interrupted = unset
+		l.interrupted, l.preempted = unset, false
 	}
 	s.Gaps = c.gaps[from:len(c.gaps):len(c.gaps)]
 
 	from = len(c.losers)
-	c.losers = append(c.losers, r.losers...)
+	c.losers = append(c.losers, r.under.losers...)
 	s.Preempted = c.losers[from:len(c.losers):len(c.losers)]
+
+	for _, h := range o.Stalled {
+		c.lives[r.slots[h]].interrupted = c.now
+	}
+	for _, h := range o.Preempted {
+		l := &c.lives[r.slots[h]]
+		l.interrupted, l.preempted = c.now, true
+	}
 
 	from = len(c.finished)
 	for _, h := range o.Finished {
@@ -156,14 +198,20 @@ func (c *Cluster) end(r *replica) {
 		c.release(slot)
 	}
 	s.Finished = c.finished[from:len(c.finished):len(c.finished)]
+	r.busy = false
+	if r.ahead {
+		r.under, r.after = r.after, r.under
+		r.ahead = false
+		c.begin(r)
+	}
 	c.wake(r)
 }
 
-// coast runs steps of the only idle replica in which nothing changes but contexts, as long as
-// they end before horizon and before anything else is due; so the clock goes along. It reports
-// whether it stopped because many steps have gathered.
+// coast runs steps of the only replica that may decide, in which nothing changes but contexts, as
+// long as they end before horizon and before anything else is due; so the clock goes along. It
+// reports whether it stopped because many steps have gathered.
 func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
-	if next, ok := c.agenda.Next(); ok {
+	if next, ok := c.next(); ok {
 		horizon = min(horizon, next)
 	}
 	for len(c.steps) < fullSteps {
@@ -172,16 +220,36 @@ func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
 			return false
 		}
 		time, bound := c.config.Cost.StepTime(shape)
-		end := c.now + time
-		if end >= horizon {
+		if r.busy {
+			// The step under way ends, and the quiet one is decided while it runs.
+			if r.under.step.End >= horizon {
+				return false
+			}
+			r.policy.Coast()
+			c.describe(&r.after, r, shape, time, bound)
+			c.coasted(&r.under.step)
+			r.under, r.after = r.after, r.under
+			r.under.losers = r.under.losers[:0]
+			c.begin(r)
+			continue
+		}
+		if c.now+time >= horizon {
 			return false
 		}
 		r.policy.Coast()
-		s := c.newStep()
-		c.describe(s, r, shape, time, bound)
-		s.Steady = shape.Decodes
-		s.Gaps, s.Firsts, s.Preempted, s.Finished = nil, nil, nil, nil
-		c.now = end
+		c.describe(&r.under, r, shape, time, bound)
+		c.begin(r)
+		r.busy = false
+		c.coasted(&r.under.step)
 	}
 	return true
+}
+
+// coasted records a step that emitted nothing but steady tokens, and moves to its end.
+func (c *Cluster) coasted(step *Step) {
+	s := c.newStep()
+	*s = *step
+	s.Steady = s.Shape.Decodes
+	s.Gaps, s.Firsts, s.Preempted, s.Finished = nil, nil, nil, nil
+	c.now = s.End
 }

@@ -58,6 +58,14 @@ func (a *Agenda[E]) Next() (time.Duration, bool) {
 	return a.heap[0].at, true
 }
 
+// First is the earliest entry, nil when there is none. It is valid until the agenda changes.
+func (a *Agenda[E]) First() *E {
+	if len(a.heap) == 0 {
+		return nil
+	}
+	return &a.heap[0].what
+}
+
 // Due reports whether an entry of at most a rank is due by an instant.
 func (a *Agenda[E]) Due(at time.Duration, rank Rank) bool {
 	return len(a.heap) > 0 && a.heap[0].at <= at && (a.heap[0].at < at || a.heap[0].rank <= rank)

@@ -30,15 +30,25 @@ type batch struct {
 	crossing []int32 // decodes that need a block in steps congruent to the index, modulo the block size
 	finishes calendar
 
+	limits Limits
+	// victim picks whom to preempt among the running.
+	victim func(*batch) Handle
+	visit  int64 // number of the present walk
+
 	admissions int64
 	// No decoding sequence was admitted after this one. (An upper bound, exact after a walk.)
 	lastDecode int64
-	ended      []Handle
+	// Steps decided and not ended, the older first; only one if the counts are settled when a step
+	// ends, as they are unless decisions run ahead.
+	flight   [2]settled
+	inFlight int
 }
 
-func newBatch(pool *kv.Pool) batch {
+func newBatch(pool *kv.Pool, limits Limits) batch {
 	return batch{
 		pool:       pool,
+		limits:     limits,
+		victim:     lastAdmitted,
 		running:    newList(),
 		crossing:   make([]int32, pool.BlockSize()),
 		finishes:   newCalendar(),
@@ -70,6 +80,7 @@ func (b *batch) nextStep() {
 func (b *batch) join(h Handle, step int64) {
 	s := &b.seqs[h]
 	s.state = decoding
+	s.joined = step
 	s.base = int64(s.computed) - step
 	s.due = step + int64(s.output-s.generated) - 1
 	b.decodes++
@@ -101,11 +112,18 @@ func (b *batch) part(h Handle, step int64) {
 	b.finishes.remove(b.seqs, h)
 }
 
-// leave takes a running sequence that is not decoding out of the batch and frees its blocks.
-// It may still stand in partials.
-func (b *batch) leave(h Handle) {
+// leave takes a running sequence that is not decoding out of the batch and frees its blocks, of
+// which those are full that so many tokens fill. It may still stand in partials.
+func (b *batch) leave(h Handle, tokens int, comesBack bool) {
 	b.running.remove(b.seqs, h)
-	b.pool.Release(&b.seqs[h].lease, 0, false)
+	b.pool.Release(&b.seqs[h].lease, b.pool.Full(tokens), comesBack)
+}
+
+// scheduledOne notes that a sequence that was decoding is computing its token, and holds the block
+// of it.
+func (b *batch) scheduledOne(s *sequence) {
+	s.scheduled = 1
+	b.pool.Settle(&s.lease, int(s.computed)+1)
 }
 
 // computed is how many tokens a running sequence has in the cache before the next step.
@@ -125,10 +143,17 @@ func (b *batch) decodeShape() cost.Shape {
 	}
 }
 
-// compute puts n tokens of a partial sequence into the step and its shape.
-func (b *batch) compute(h Handle, n int, d *Decision) {
+// assign gives a partial sequence n tokens of the step, for which it has the blocks.
+func (b *batch) assign(h Handle, n int) {
 	s := &b.seqs[h]
 	s.scheduled = int32(n)
+	b.pool.Register(&s.lease, b.pool.Full(int(s.computed)+n))
+}
+
+// compute puts the tokens assigned to a partial sequence into the shape of the step.
+func (b *batch) compute(h Handle, d *Decision) {
+	s := &b.seqs[h]
+	n := int(s.scheduled)
 	if !s.started {
 		s.started = true
 		d.Started = append(d.Started, h)
@@ -156,21 +181,38 @@ func (b *batch) coast() {
 	b.nextStep()
 }
 
-// commit applies a step: decodes and scheduled partials move on, whoever has all its tokens
-// emits one, and whoever emitted its last leaves.
-func (b *batch) commit(o *Outcome) {
-	o.Steady = b.decodes
-	o.Firsts, o.Resumed, o.Finished = o.Firsts[:0], o.Resumed[:0], o.Finished[:0]
+// settled is a step that was decided, with what it emits when it ends.
+type settled struct {
+	step    int64
+	steady  int
+	firsts  []Handle
+	resumed []Handle
+	ended   []Handle
+	// Those that emit in the step and that the decision after it interrupted.
+	preempted, stalled []Handle
+}
+
+// plain reports whether a step emits a token of every decode and nothing else.
+func (o *settled) plain() bool {
+	return len(o.firsts)+len(o.resumed)+len(o.ended)+len(o.preempted)+len(o.stalled) == 0
+}
+
+// settle moves the counts past a step: decodes and scheduled partials have computed their
+// tokens, whoever has all it needs emits one, and whoever emits its last is leaving.
+func (b *batch) settle(o *settled) {
+	o.step, o.steady = b.step, b.decodes
+	o.firsts, o.resumed, o.ended = o.firsts[:0], o.resumed[:0], o.ended[:0]
+	o.preempted, o.stalled = o.preempted[:0], o.stalled[:0]
 	b.context += int64(b.decodes)
 	step := b.step
 	b.nextStep()
 	b.underway = false
 
-	b.ended = b.ended[:0]
 	if !b.finishes.empty(step) {
-		b.ended = b.finishes.due(b.seqs, step, b.ended)
-		for _, h := range b.ended {
+		o.ended = b.finishes.due(b.seqs, step, o.ended)
+		for _, h := range o.ended {
 			b.part(h, b.step)
+			b.seqs[h].state = leaving
 		}
 	}
 	kept := b.partials[:0]
@@ -184,39 +226,70 @@ func (b *batch) commit(o *Outcome) {
 			continue
 		}
 		if s.generated == 0 {
-			o.Firsts = append(o.Firsts, h)
+			o.firsts = append(o.firsts, h)
 		} else {
-			o.Resumed = append(o.Resumed, h)
+			o.resumed = append(o.resumed, h)
 		}
 		s.generated++
 		if s.generated == s.output {
-			b.ended = append(b.ended, h)
+			s.state, s.joined = leaving, b.step
+			o.ended = append(o.ended, h)
 		} else {
 			b.join(h, b.step)
 		}
 	}
 	b.partials = kept
-	if len(b.ended) > 1 {
-		slices.SortFunc(b.ended, func(x, y Handle) int { return int(b.seqs[x].order - b.seqs[y].order) })
+	if len(o.ended) > 1 {
+		slices.SortFunc(o.ended, func(x, y Handle) int { return int(b.seqs[x].order - b.seqs[y].order) })
 	}
-	for _, h := range b.ended {
-		b.leave(h)
+}
+
+// emit reports a settled step and lets those leave that end with it.
+func (b *batch) emit(o *settled, to *Outcome) {
+	to.Steady = o.steady
+	to.Firsts = append(to.Firsts[:0], o.firsts...)
+	to.Resumed = append(to.Resumed[:0], o.resumed...)
+	to.Finished = append(to.Finished[:0], o.ended...)
+	to.Preempted = append(to.Preempted[:0], o.preempted...)
+	to.Stalled = append(to.Stalled[:0], o.stalled...)
+	for _, h := range o.ended {
+		if b.seqs[h].state == leaving {
+			b.leave(h, int(b.seqs[h].computed), false)
+		}
 		b.give(h)
 	}
-	o.Finished = append(o.Finished, b.ended...)
 }
 
 // abort takes a running sequence out, in a step or between two.
 func (b *batch) abort(h Handle) {
-	if s := &b.seqs[h]; s.state == decoding {
+	s := &b.seqs[h]
+	emits := b.emits(s)
+	if s.state == decoding {
 		b.part(h, b.step)
 		if b.underway {
-			// It holds the block of the token it was computing.
-			b.pool.Settle(&s.lease, int(s.computed)+1)
+			b.scheduledOne(s)
 		}
 	} else if i := slices.Index(b.partials, h); i >= 0 {
 		b.partials = slices.Delete(b.partials, i, i+1)
 	}
-	b.leave(h)
+	b.leave(h, b.known(s, emits), false)
 	b.give(h)
+}
+
+// emits reports whether a running sequence has a token in flight.
+func (b *batch) emits(s *sequence) bool {
+	return b.inFlight > 0 && (s.state == decoding || s.state == leaving)
+}
+
+// known is how many tokens of a running sequence that is no longer decoding are both known, and
+// computed or being so: only blocks of such tokens are found again. It is looked at when tokens
+// are scheduled; of one in flight nothing is known.
+func (b *batch) known(s *sequence, emits bool) int {
+	switch {
+	case !emits:
+		return int(s.computed + s.scheduled)
+	case s.scheduled == 0 && s.joined < b.step:
+		return int(s.computed) - 1
+	}
+	return int(s.computed)
 }

@@ -11,8 +11,8 @@ import (
 // is nothing to compute.
 func ExampleClassic() {
 	p := policy.NewClassic(kv.NewPool(8, 16), policy.Limits{MaxNumSeqs: 4, MaxNumBatchedTokens: 40}, 0.01)
-	p.Add(64, 3)
-	p.Add(20, 2)
+	p.Add(policy.Request{Prompt: 64, Output: 3})
+	p.Add(policy.Request{Prompt: 20, Output: 2})
 	var decision policy.Decision
 	var outcome policy.Outcome
 	for p.Schedule(&decision) {
@@ -31,7 +31,7 @@ func ExampleClassic() {
 // A step of decodes alone is known beforehand, so that a caller may take many of them at a stride.
 func ExamplePolicy_quiet() {
 	var p policy.Policy = policy.NewClassic(kv.NewPool(8, 16), policy.Limits{MaxNumSeqs: 4, MaxNumBatchedTokens: 40}, 0)
-	p.Add(14, 6)
+	p.Add(policy.Request{Prompt: 14, Output: 6})
 	var decision policy.Decision
 	var outcome policy.Outcome
 	p.Schedule(&decision)

@@ -10,12 +10,12 @@ import "llmsim/sim/cost"
 // aborted; then the policy may give it to another.
 type Handle int32
 
-// A Policy is the scheduler of one replica. Schedule and Commit alternate; Add and Abort may
-// come at any moment.
+// A Policy is the scheduler of one replica. Schedule and Commit alternate, or, for a policy that
+// decides ahead, Schedule comes up to two times before the Commit of the first; Add and Abort
+// may come at any moment.
 type Policy interface {
-	// Add queues a request. Both lengths are at least one token, and prompt plus output fit the
-	// cache. output stops the sequence; no decision may depend on it before.
-	Add(prompt, output int) Handle
+	// Add queues a request. It fits the cache when nothing else is there.
+	Add(Request) Handle
 	// Abort forgets a sequence and frees what it held. A step that computes it goes on without it.
 	Abort(Handle)
 	// Schedule decides the next step; false when there is nothing to compute.
@@ -29,6 +29,27 @@ type Policy interface {
 	Coast()
 	// Load tells the present state.
 	Load() Load
+}
+
+// A Request is what a policy must know of one.
+type Request struct {
+	Prompt int // tokens, at least one
+	Output int // tokens, at least one; stops the sequence, and no decision may depend on it before
+
+	Priority int   // the smaller goes first, where a policy goes by it
+	Arrived  int64 // order of arrival among requests of one priority
+
+	// Prefix names the prompt's leading pieces of PrefixTokens tokens each: requests whose first
+	// pieces are equal share these tokens. It is not kept.
+	Prefix       []uint64
+	PrefixTokens int
+}
+
+// Limits bound every step of a policy, under vLLM's names.
+type Limits struct {
+	MaxNumSeqs                int // sequences that run
+	MaxNumBatchedTokens       int // tokens computed in a step
+	LongPrefillTokenThreshold int // tokens of one sequence computed in a step; 0: no bound
 }
 
 // A Decision is what a step computes. Its slices are in running order, and valid until the next
@@ -47,6 +68,11 @@ type Outcome struct {
 	Firsts   []Handle // emitted their first token
 	Resumed  []Handle // emitted a token after having been preempted or stalled
 	Finished []Handle // emitted their last token
+
+	// Where decisions run ahead: emitted a token in this step, though the decision after it had
+	// taken their blocks, or had no token for them.
+	Preempted []Handle
+	Stalled   []Handle
 }
 
 // Load is a replica's state between two decisions.
@@ -54,6 +80,10 @@ type Load struct {
 	Running, Waiting int // sequences
 	Free, Used       int // blocks
 	Blocked          Blocked
+
+	// Prompt tokens looked up in the prefix cache when their sequence was admitted, and of them
+	// those found, since the start.
+	CacheQueries, CacheHits int64
 }
 
 // Blocked names what kept a request from being admitted, or a running one from all its tokens.

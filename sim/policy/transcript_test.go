@@ -55,7 +55,7 @@ func (k *classicTalk) answer(c *transcript.Command) string {
 		if _, err := fmt.Sscanf(c.Word(1, "lengths"), "%d/%d", &prompt, &output); err != nil {
 			c.Fatalf("%v", err)
 		}
-		k.names[k.Add(prompt, output)] = c.Word(0, "name")
+		k.names[k.Add(Request{Prompt: prompt, Output: output})] = c.Word(0, "name")
 	case "step":
 		if k.schedule(c) {
 			k.commit(c)
