@@ -35,6 +35,7 @@ var policies = map[string]policyFacts{
 const (
 	mostBlocks      = 1e9
 	mostReplicas    = 4096
+	mostGPUs        = 1024 // of one replica
 	mostConcurrency = 1e6
 	mostRequests    = 1e9
 	mostRate        = 1e6 // requests per second

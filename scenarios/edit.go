@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,11 +36,14 @@ func (e Edit) label() string {
 	return "--set " + e.Path + "=" + e.Value
 }
 
-// gather makes one tree of all edits. Of two for one path the later holds; otherwise their order
-// does not matter.
+// gather makes one tree of all edits. Of two for one path the later holds, of a block and a key in
+// it the key; otherwise their order does not matter.
 func gather(edits []Edit) (*node, Faults) {
 	var faults Faults
 	root := &node{origin: &origin{}, fields: map[string]*node{}}
+	depth := func(e Edit) int { return strings.Count(e.Path, ".") }
+	edits = slices.Clone(edits)
+	slices.SortStableFunc(edits, func(a, b Edit) int { return depth(a) - depth(b) })
 	for i, e := range edits {
 		from := &origin{layer: 2 + i, where: e.label(), path: e.Path}
 		var value *node

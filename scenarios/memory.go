@@ -67,8 +67,8 @@ func (r *reading) checkMemory(s *Scenario) {
 	}
 }
 
-// fits says with how many GPUs a model that does not fit would. Of those that share a model's heads
-// evenly, few are no power of two.
+// fits says with how many GPUs a model that does not fit would. Only powers of two are tried, since
+// GPUs split a model's heads evenly.
 func fits(s Scenario) string {
 	s.Engine.NumGPUBlocks = 0
 	for tp := 2; tp <= mostGPUs; tp *= 2 {

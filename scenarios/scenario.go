@@ -26,7 +26,7 @@ type Scenario struct {
 
 // A Model is what a language model's shape costs.
 type Model struct {
-	Name            string // of the catalogue; empty if the scenario gives the figures
+	Name            string // of the catalogue or, with figures, any; may then be empty
 	Parameters      float64
 	BytesPerParam   float64 // 2: 16-bit weights; 0.5: 4-bit
 	KVBytesPerToken int64   // over all layers and GPUs
@@ -37,7 +37,7 @@ func (m Model) WeightBytes() float64 { return float64(m.Parameters * m.BytesPerP
 
 // Hardware is one GPU.
 type Hardware struct {
-	Name      string // of the catalogue; empty if the scenario gives the figures
+	Name      string // of the catalogue or, with figures, any; may then be empty
 	HBMBytes  float64
 	Bandwidth float64 // of the HBM, bytes per second
 	PeakFLOPS float64 // dense, per second, in the precision that is served

@@ -7,13 +7,14 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
 // An origin is where a value was written.
 type origin struct {
-	layer int    // what is laid over what: 0 base scenario, 1 file, 2 and up the edits in their order
+	layer int    // what is laid over what: 0 base scenario, 1 file, 2 and up the edits
 	where string // FILE, or the edit's label
 	path  string // of an edit; empty for a file
 	place place  // against which file names are taken
@@ -87,8 +88,11 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// maxFile bounds a scenario file; the longest of ours has one KB.
-const maxFile = 1 << 20
+// maxFile bounds a scenario file, and maxKey a key; the longest of ours have one KB and 28 bytes.
+const (
+	maxFile = 1 << 20
+	maxKey  = 80
+)
 
 var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
@@ -138,7 +142,7 @@ func convert(y *yaml.Node, from *origin, path string, faults *Faults) *node {
 		for i := 0; i+1 < len(y.Content); i += 2 {
 			key := y.Content[i]
 			at := &node{origin: from, line: key.Line}
-			if key.Kind != yaml.ScalarNode {
+			if key.Kind != yaml.ScalarNode || len(key.Value) > maxKey || strings.ContainsFunc(key.Value, control) {
 				*faults = append(*faults, at.fault(path, "a key must be a plain word"))
 				continue
 			}
