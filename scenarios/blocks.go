@@ -1,35 +1,11 @@
 package scenarios
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"llmsim/workload"
 )
-
-// A policyFacts is what a scheduling policy follows and what of an engine it does not have.
-type policyFacts struct {
-	models string // the engine version
-	lacks  []lack
-}
-
-type lack struct {
-	key string
-	set func(Engine) bool
-}
-
-var policies = map[string]policyFacts{
-	"classic": {models: "article", lacks: []lack{
-		{"enable_prefix_caching", func(e Engine) bool { return e.EnablePrefixCaching }},
-		{"enable_chunked_prefill", func(e Engine) bool { return !e.EnableChunkedPrefill }},
-		{"long_prefill_token_threshold", func(e Engine) bool { return e.LongPrefillTokenThreshold != 0 }},
-		{"scheduling_policy", func(e Engine) bool { return e.SchedulingPolicy == "priority" }},
-		{"async_scheduling", func(e Engine) bool { return e.AsyncScheduling }},
-	}},
-}
 
 // Bounds on what a scenario may ask for: far above what exists, far below what overflows.
 const (
@@ -48,7 +24,7 @@ func (r *reading) scenario(s *Scenario) {
 	s.Name = b.word("name", "a name")
 	s.Model = r.model(b.block("model"))
 	s.Hardware = r.hardware(b.block("hardware"))
-	s.Engine = r.engine(b.block("engine"))
+	s.Engine = r.engine(b.block("engine"), s.Hardware)
 	s.Cost = r.cost(b.block("cost"))
 	s.Fleet = r.fleet(b.block("cluster"))
 	s.Workload = r.workload(b.block("workload"))
@@ -124,34 +100,6 @@ func (b *block) catalogued(known []string, figures ...string) (name string, i in
 
 // figure says whether a figure must be read: it is given, or there is no name to stand for it.
 func (b *block) figure(key string) bool { return b.has(key) || !b.has("name") }
-
-func (r *reading) engine(b *block) (e Engine) {
-	e.Policy = b.choice("policy", slices.Sorted(maps.Keys(policies))...)
-	facts := policies[e.Policy]
-	if e.Models = facts.models; b.has("models") && e.Policy != "" {
-		b.choice("models", facts.models)
-	}
-	e.BlockSize = b.whole("block_size", positive(65536))
-	e.GPUMemoryUtilization = b.number("gpu_memory_utilization", positive(1))
-	e.NumGPUBlocks = b.whole("num_gpu_blocks", nonNegative(mostBlocks))
-	e.Watermark = b.number("watermark", between(0, 0.99))
-	e.MaxNumBatchedTokens = b.whole("max_num_batched_tokens", positive(1e8))
-	e.MaxNumSeqs = b.whole("max_num_seqs", positive(1e6))
-	e.MaxModelLen = b.whole("max_model_len", positive(workload.MaxTokens))
-	e.EnablePrefixCaching = b.flag("enable_prefix_caching")
-	e.EnableChunkedPrefill = b.flag("enable_chunked_prefill")
-	e.LongPrefillTokenThreshold = b.whole("long_prefill_token_threshold", nonNegative(workload.MaxTokens))
-	e.SchedulingPolicy = b.choice("scheduling_policy", "fcfs", "priority")
-	e.AsyncScheduling = b.flag("async_scheduling")
-	e.TensorParallelSize = b.whole("tensor_parallel_size", positive(1024))
-	b.close()
-	for _, l := range facts.lacks {
-		if n := b.get(l.key); n != nil && n.scalar != nil && l.set(e) && !r.told(n) {
-			r.addAmong([]string{"engine." + l.key, "engine.policy"}, "policy %s does not have %s: %s", e.Policy, l.key, show(n))
-		}
-	}
-	return e
-}
 
 // told says whether a value was found wrong already.
 func (r *reading) told(n *node) bool {

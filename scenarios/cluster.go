@@ -10,18 +10,51 @@ import (
 
 // Cluster makes the scenario's replicas and their router, at the start of a run.
 func (s *Scenario) Cluster() *sim.Cluster {
-	blocks, _ := s.KVBlocks()
-	e := s.Engine
 	return sim.New(sim.Config{
-		Replicas: s.Fleet.Replicas,
-		Policy: func() policy.Policy {
-			limits := policy.Limits{MaxNumSeqs: e.MaxNumSeqs, MaxNumBatchedTokens: e.MaxNumBatchedTokens}
-			return policy.NewClassic(kv.NewPool(blocks, e.BlockSize), limits, e.Watermark)
-		},
+		Replicas:    s.Fleet.Replicas,
+		Policy:      s.policy,
 		Cost:        s.StepCost(),
 		Router:      s.router(),
-		MaxModelLen: e.MaxModelLen,
-		KVTokens:    blocks * e.BlockSize,
+		MaxModelLen: s.Engine.MaxModelLen,
+		KVTokens:    s.UsableBlocks() * s.Engine.BlockSize,
+		Ahead:       s.Engine.AsyncScheduling,
+	})
+}
+
+// UsableBlocks is how many blocks of a replica requests can hold: in vLLM, all but the null block.
+func (s *Scenario) UsableBlocks() int {
+	blocks, _ := s.KVBlocks()
+	if s.Engine.Policy == "vllm-v1" {
+		blocks--
+	}
+	return blocks
+}
+
+func (s *Scenario) policy() policy.Policy {
+	e := s.Engine
+	blocks, _ := s.KVBlocks()
+	limits := policy.Limits{
+		MaxNumSeqs:                e.MaxNumSeqs,
+		MaxNumBatchedTokens:       e.MaxNumBatchedTokens,
+		LongPrefillTokenThreshold: e.LongPrefillTokenThreshold,
+	}
+	if e.Policy == "classic" {
+		return policy.NewClassic(kv.NewPool(blocks, e.BlockSize), limits, e.Watermark)
+	}
+	p := profiles[e.Models]
+	pool := kv.NewPool(s.UsableBlocks(), e.BlockSize)
+	if e.EnablePrefixCaching {
+		pool = kv.NewCachingPool(s.UsableBlocks(), e.BlockSize, p.unhashedFirst)
+	}
+	return policy.NewVLLMV1(pool, limits, policy.VLLMV1Options{
+		NumGPUBlocks:            blocks,
+		Watermark:               e.Watermark,
+		EnableChunkedPrefill:    e.EnableChunkedPrefill,
+		SchedulerReserveFullISL: e.SchedulerReserveFullISL,
+		Priority:                e.SchedulingPolicy == "priority",
+		AsyncScheduling:         e.AsyncScheduling,
+		DropStale:               !p.staleDelivered,
+		CursorSlips:             !p.cursorFollows,
 	})
 }
 

@@ -60,7 +60,10 @@ type Engine struct {
 	LongPrefillTokenThreshold int // tokens; 0: none
 	SchedulingPolicy          string
 	AsyncScheduling           bool
+	SchedulerReserveFullISL   bool
 	TensorParallelSize        int // GPUs of one replica
+
+	Defaults []string // settings that were not given, and that the engine's version chooses
 }
 
 // A Cost names the model of a step's time and its parameters.

@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"llmsim/report"
 	"llmsim/scenarios"
 )
 
@@ -59,6 +62,9 @@ func (s *scenarioFlags) register(c *cobra.Command) {
 
 // load reads the scenario with all its edits.
 func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
+	if err := checkGiven(s.set, "scenario", "trace", "slo"); err != nil {
+		return nil, err
+	}
 	var edits []scenarios.Edit
 	if trace := s.set.Lookup("trace"); trace.Changed {
 		edits = append(edits, scenarios.TraceEdit(trace.Value.String()))
@@ -76,13 +82,29 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 			edits = append(edits, scenarios.Edit{Path: d.path, Value: value, Label: fmt.Sprintf("--%s %s", d.flag, value)})
 		}
 	}
-	if s.slo != "" {
+	if s.set.Changed("slo") {
 		edits = append(edits, scenarios.Edit{
 			Path: "slo", Label: "--slo " + s.slo,
 			Value: "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(s.slo) + "}",
 		})
 	}
 	return scenarios.Load(s.scenario, edits)
+}
+
+// needs is what the flags need that name something of no default.
+var needs = map[string]string{
+	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
+	"requests-out": "a file name", "steps-out": "a file name", "output": "a file name",
+}
+
+// checkGiven refuses flags that are given, but empty: as a script's variable that is not set.
+func checkGiven(set *pflag.FlagSet, flags ...string) (err error) {
+	for _, name := range flags {
+		if f := set.Lookup(name); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			err = errors.Join(err, fmt.Errorf("--%s: needs %s, is empty", name, needs[name]))
+		}
+	}
+	return err
 }
 
 // sets reports whether the command line gives a field, by its own flag or by --set.
@@ -156,10 +178,26 @@ func registerFormat(c *cobra.Command, format *string) {
 }
 
 func checkFormat(format string) error {
-	for _, f := range formats {
-		if f == format {
-			return nil
-		}
+	if slices.Contains(formats, format) {
+		return nil
 	}
 	return fmt.Errorf("--format: must be one of %s, is %q", strings.Join(formats, ", "), format)
+}
+
+// A result is plain data, which people read as tables.
+type result interface {
+	WriteTable(io.Writer) error
+	WriteMarkdown(io.Writer) error
+}
+
+func writeResult(w io.Writer, r result, format string) error {
+	switch format {
+	case "json":
+		return report.WriteJSON(w, r)
+	case "csv":
+		return report.WriteCSV(w, r)
+	case "md":
+		return r.WriteMarkdown(w)
+	}
+	return r.WriteTable(w)
 }

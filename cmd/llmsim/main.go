@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"llmsim/plan"
+	"llmsim/scenarios"
 )
 
 func main() {
@@ -69,23 +70,49 @@ Exit codes: 0 the answer is yes, 1 the answer is no, 2 bad input.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		// The flags of a verb that is not known are not known either: the verb is what is wrong.
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+			return noArguments(c, args)
+		}
 		return fmt.Errorf("%w%s\nsee: %s --help", err, nearFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(newPlanCommand(), newSimulateCommand(), newTraceCommand(), newScenariosCommand())
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Args = knownVerbs
+		}
+	}
 	return root
 }
 
-// noArguments refuses arguments by name; of a root they are unknown verbs.
+// knownVerbs refuses verbs that help is asked for and that there are none of.
+func knownVerbs(help *cobra.Command, args []string) error {
+	at, rest, err := help.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	return noArguments(at, rest)
+}
+
+// noArguments refuses arguments by name; of a verb that has verbs of its own they are unknown verbs.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if c.HasParent() {
+	if !c.HasSubCommands() {
 		return fmt.Errorf("%s takes flags only, not %q\nsee: %s --help", c.CommandPath(), args[0], c.CommandPath())
 	}
 	text := fmt.Sprintf("%q is not a command", args[0])
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		text += fmt.Sprintf(", did you mean %s?", near[0])
+	if c.HasParent() {
+		text = fmt.Sprintf("%q is not a command of %s", args[0], c.CommandPath())
+	}
+	var verbs []string
+	for _, verb := range c.Commands() {
+		verbs = append(verbs, verb.Name())
+	}
+	if near := scenarios.Nearest(args[0], verbs); near != "" {
+		text += fmt.Sprintf(", did you mean %s?", near)
 	}
 	return fmt.Errorf("%s\nsee: %s --help", text, c.CommandPath())
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -32,6 +32,9 @@ the preemptions.`,
 			if err := checkFormat(format); err != nil {
 				return err
 			}
+			if err := checkGiven(c.Flags(), "requests-out", "steps-out"); err != nil {
+				return err
+			}
 			s, err := flags.load()
 			if err != nil {
 				return err
@@ -48,7 +51,7 @@ the preemptions.`,
 			if err := logs.commit(); err != nil {
 				return err
 			}
-			return writeSummary(c.OutOrStdout(), summary, format)
+			return writeResult(c.OutOrStdout(), summary, format)
 		},
 	}
 	flags.register(c)
@@ -98,42 +101,44 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Su
 	return recorder.Summary(id), nil
 }
 
-func writeSummary(w io.Writer, s report.Summary, format string) error {
-	switch format {
-	case "json":
-		return report.WriteJSON(w, s)
-	case "csv":
-		return report.WriteCSV(w, s)
-	case "md":
-		return s.WriteMarkdown(w)
-	}
-	return s.WriteTable(w)
-}
-
 // logs are the files of --requests-out and --steps-out; nil where not asked for.
 type logs struct {
-	requestsFile, stepsFile *report.AtomicFile
-	requests                *report.RequestLog
-	steps                   *report.StepLog
+	files    []*report.AtomicFile
+	requests *report.RequestLog
+	steps    *report.StepLog
 }
 
 func openLogs(requestsOut, stepsOut string) (*logs, error) {
+	if requestsOut != "" && stepsOut != "" && report.SameOutput(requestsOut, stepsOut) {
+		return nil, fmt.Errorf("--requests-out %s, --steps-out %s: must be two files, are one", requestsOut, stepsOut)
+	}
 	var l logs
-	var err error
 	if requestsOut != "" {
-		if l.requestsFile, err = report.CreateAtomic(requestsOut); err != nil {
-			return nil, fmt.Errorf("--requests-out: %w", err)
+		file, err := l.open("--requests-out", requestsOut)
+		if err != nil {
+			return nil, err
 		}
-		l.requests = report.NewRequestLog(l.requestsFile)
+		l.requests = report.NewRequestLog(file)
 	}
 	if stepsOut != "" {
-		if l.stepsFile, err = report.CreateAtomic(stepsOut); err != nil {
-			l.abort()
-			return nil, fmt.Errorf("--steps-out: %w", err)
+		file, err := l.open("--steps-out", stepsOut)
+		if err != nil {
+			return nil, err
 		}
-		l.steps = report.NewStepLog(l.stepsFile)
+		l.steps = report.NewStepLog(file)
 	}
 	return &l, nil
+}
+
+// open adds a file; after an error none is left.
+func (l *logs) open(flag, path string) (*report.AtomicFile, error) {
+	file, err := report.CreateAtomic(path)
+	if err != nil {
+		l.abort()
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	l.files = append(l.files, file)
+	return file, nil
 }
 
 // take writes a stretch of a run. A file that can't be written fails at commit.
@@ -155,37 +160,24 @@ func (l *logs) take(p *sim.Progress) {
 	}
 }
 
-// commit makes the files appear, both or none.
+// commit makes the files appear: both, or after an error none.
 func (l *logs) commit() error {
+	var err error
 	if l.requests != nil {
-		if err := l.requests.Close(); err != nil {
-			return fmt.Errorf("--requests-out: %w", err)
-		}
+		err = l.requests.Close()
 	}
 	if l.steps != nil {
-		if err := l.steps.Close(); err != nil {
-			return fmt.Errorf("--steps-out: %w", err)
-		}
+		err = errors.Join(err, l.steps.Close())
 	}
-	if l.requestsFile != nil {
-		if err := l.requestsFile.Commit(); err != nil {
-			return fmt.Errorf("--requests-out: %w", err)
-		}
+	if err != nil {
+		return err
 	}
-	if l.stepsFile != nil {
-		if err := l.stepsFile.Commit(); err != nil {
-			return fmt.Errorf("--steps-out: %w", err)
-		}
-	}
-	return nil
+	return report.CommitAll(l.files...)
 }
 
 // abort leaves nothing behind of files that were not committed.
 func (l *logs) abort() {
-	if l.requestsFile != nil {
-		l.requestsFile.Abort()
-	}
-	if l.stepsFile != nil {
-		l.stepsFile.Abort()
+	for _, file := range l.files {
+		file.Abort()
 	}
 }

@@ -20,7 +20,7 @@ func newTraceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
 		Short: "look into workload files, and convert them",
-		Args:  cobra.NoArgs, // of a verb with verbs of its own: an unknown one is an error, not a page of help
+		Args:  noArguments,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newTraceInspectCommand(), newTraceConvertCommand())
@@ -31,10 +31,32 @@ func newTraceCommand() *cobra.Command {
 func traceFlags(c *cobra.Command, o *workload.TraceOptions) {
 	f := c.Flags()
 	f.StringVar(&o.Spread, "spread", "", "spread requests that share an instant of a coarse clock within its step: uniform or poisson")
-	f.Uint64Var(&o.Seed, "seed", 42, "seed of --spread poisson")
+	o.Seed = 42
+	f.Var(whole[uint64]{&o.Seed}, "seed", "seed of --spread poisson")
 	f.Float64Var(&o.Speedup, "speedup", 1, "divide all instants by this factor")
-	f.IntVar(&o.Limit, "requests", 0, "use only the first so many requests (0: all)")
+	f.Var(whole[int]{&o.Limit}, "requests", "use only the first so many requests (0: all)")
 	f.BoolVar(&o.Strict, "strict", false, "refuse malformed and unsorted rows instead of skipping and sorting them")
+}
+
+// A whole is a flag's whole number, which pflag would read as octal when it begins with 0.
+type whole[T int | uint64] struct{ at *T }
+
+func (w whole[T]) String() string {
+	if w.at == nil {
+		return "0"
+	}
+	return strconv.FormatUint(uint64(*w.at), 10)
+}
+
+func (w whole[T]) Type() string { return "N" }
+
+func (w whole[T]) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || strconv.FormatUint(n, 10) != text {
+		return errors.New("must be a whole number from 0 to 2^63-1")
+	}
+	*w.at = T(n)
+	return nil
 }
 
 // openTrace reads a trace and writes its notes, which are no result, to the error stream.
@@ -60,6 +82,9 @@ func newTraceConvertCommand() *cobra.Command {
 		Short: "write a workload file of any known format as llmsim CSV",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkGiven(c.Flags(), "output"); err != nil {
+				return err
+			}
 			t, err := openTrace(c, args[0], options)
 			if err != nil {
 				return err
@@ -75,7 +100,7 @@ func newTraceConvertCommand() *cobra.Command {
 			}
 			n, err := convertTo(c.Context(), out, p)
 			if err != nil {
-				return fmt.Errorf("%s: %w", out, err)
+				return err
 			}
 			fmt.Fprintf(c.ErrOrStderr(), "%s: %d requests\n", out, n)
 			return nil
@@ -89,7 +114,7 @@ func newTraceConvertCommand() *cobra.Command {
 func convertTo(ctx context.Context, out string, p *workload.Replay) (n int, err error) {
 	file, err := report.CreateAtomic(out)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("--output: %w", err)
 	}
 	defer file.Abort()
 	var w io.Writer = stoppable{ctx, file}
@@ -131,16 +156,8 @@ func newTraceInspectCommand() *cobra.Command {
 		Short: "tell what a workload is like: rows, rate, burstiness, lengths, prefix reuse",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			show, ok := map[string]func(io.Writer, workload.Inspection) error{
-				"table": func(w io.Writer, in workload.Inspection) error { return writeInspection(w, in, report.Table.WriteText) },
-				"md": func(w io.Writer, in workload.Inspection) error {
-					return writeInspection(w, in, report.Table.WriteMarkdown)
-				},
-				"json": func(w io.Writer, in workload.Inspection) error { return report.WriteJSON(w, inspectionData(in)) },
-				"csv":  func(w io.Writer, in workload.Inspection) error { return report.WriteCSV(w, inspectionData(in)) },
-			}[format]
-			if !ok {
-				return fmt.Errorf("--format: must be table, json, csv or md, is %q", format)
+			if err := checkFormat(format); err != nil {
+				return err
 			}
 			t, err := openTrace(c, args[0], options)
 			if err != nil {
@@ -150,16 +167,28 @@ func newTraceInspectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return show(c.OutOrStdout(), in)
+			return writeResult(c.OutOrStdout(), inspection{inspectionData(in), in}, format)
 		},
 	}
-	c.Flags().StringVar(&format, "format", "table", "table, json, csv or md")
+	registerFormat(c, &format)
 	traceFlags(c, &options)
 	return c
 }
 
-// writeInspection writes an inspection as tables and the sentences that follow from it.
-func writeInspection(w io.Writer, in workload.Inspection, table func(report.Table, io.Writer) error) error {
+// An inspection is plain data for programs and tables for people.
+type inspection struct {
+	traceData
+	in workload.Inspection
+}
+
+// WriteTable writes tables and the sentences that follow from them.
+func (i inspection) WriteTable(w io.Writer) error { return i.write(w, report.Table.WriteText) }
+
+// WriteMarkdown does so in Markdown.
+func (i inspection) WriteMarkdown(w io.Writer) error { return i.write(w, report.Table.WriteMarkdown) }
+
+func (i inspection) write(w io.Writer, table func(report.Table, io.Writer) error) error {
+	in := i.in
 	_, err := fmt.Fprintf(w, "%s (%s, sha256:%.12s)\n", in.Path, in.Format, in.Digest)
 	errs := []error{err}
 	for _, t := range inspectionTables(in) {

@@ -65,6 +65,9 @@ func (p *Pool) putFront(n int) {
 
 // putBack frees n blocks that nobody will find again, to be taken last.
 func (p *Pool) putBack(n int) {
+	if n == 0 {
+		return
+	}
 	p.free += n
 	last := p.items[end].prev
 	if last != end && p.items[last].kind == anonymous {

@@ -13,6 +13,7 @@ type Pool struct {
 	blockSize   int
 	total, free int
 	caching     bool
+	emptyLast   bool   // blocks that are not full go to the end of the list, too
 	items       []item // of the free list, and held blocks that have a key; the first is the list's end
 	spare       []int32
 	chains      map[link]int32
@@ -26,10 +27,12 @@ func NewPool(blocks, blockSize int) *Pool {
 	return p
 }
 
-// NewCachingPool returns a pool that remembers prefixes.
-func NewCachingPool(blocks, blockSize int) *Pool {
+// NewCachingPool returns a pool that remembers prefixes. With unhashedFirst, released blocks that
+// are not full, of which nothing can be found again, are the first to be taken; otherwise they
+// wait their turn like the others.
+func NewCachingPool(blocks, blockSize int, unhashedFirst bool) *Pool {
 	p := NewPool(blocks, blockSize)
-	p.caching = true
+	p.caching, p.emptyLast = true, !unhashedFirst
 	p.chains = map[link]int32{}
 	return p
 }
@@ -99,7 +102,11 @@ func (p *Pool) Release(l *Lease, full int, comesBack bool) {
 		return
 	}
 	full = min(full, int(l.blocks))
-	p.putFront(int(l.blocks) - full)
+	if empty := int(l.blocks) - full; p.emptyLast {
+		p.putBack(empty)
+	} else {
+		p.putFront(empty)
+	}
 	keyed := 0
 	if l.prefix != nil {
 		keyed = len(l.prefix.held)

@@ -42,6 +42,8 @@ type batch struct {
 	// ends, as they are unless decisions run ahead.
 	flight   [2]settled
 	inFlight int
+
+	dropStale, cursorSlips bool // as VLLMV1Options has them
 }
 
 func newBatch(pool *kv.Pool, limits Limits) batch {

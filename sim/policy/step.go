@@ -1,6 +1,10 @@
 package policy
 
-import "llmsim/sim/cost"
+import (
+	"slices"
+
+	"llmsim/sim/cost"
+)
 
 // wants is how many tokens a partial sequence would take in a step without a budget.
 func (b *batch) wants(s *sequence) int {
@@ -75,13 +79,18 @@ func (b *batch) walk(d *Decision) (left int, starved bool) {
 	b.visit++
 	visited := b.spare[:0]
 	stopped := false
+	missed := 0 // sequences that are passed over
 	for h := b.running.head; h != none; {
 		s := &b.seqs[h]
+		pass := missed > 0
+		if pass {
+			missed--
+		}
 		if s.state == leaving {
 			h = s.next
 			continue
 		}
-		if left == 0 || stopped {
+		if left == 0 || stopped || pass {
 			starved = true
 			if s.state == decoding {
 				b.part(h, b.step)
@@ -104,7 +113,8 @@ func (b *batch) walk(d *Decision) (left int, starved bool) {
 		}
 		n := min(wants, left)
 		starved = starved || n < wants
-		next, ok := b.grow(h, computed+n, d, &left)
+		next, slips, ok := b.grow(h, computed+n, d, &left)
+		missed = slips
 		if !ok {
 			// It was preempted itself: nobody behind it gets anything.
 			stopped = true
@@ -134,18 +144,22 @@ func (b *batch) walk(d *Decision) (left int, starved bool) {
 }
 
 // grow finds blocks for a sequence by preempting others; not ok when that took the sequence
-// itself. It returns who stands behind it.
-func (b *batch) grow(h Handle, tokens int, d *Decision, left *int) (next Handle, ok bool) {
+// itself. It returns who stands behind it, and how many of those miss the step.
+func (b *batch) grow(h Handle, tokens int, d *Decision, left *int) (next Handle, slips int, ok bool) {
 	for !b.pool.Grow(&b.seqs[h].lease, tokens) {
 		v := b.victim(b)
 		next = b.seqs[h].next
-		*left += b.preempt(v)
+		given := b.preempt(v)
+		*left += given
 		d.Preempted = append(d.Preempted, v)
 		if v == h {
-			return next, false
+			return next, 0, false
+		}
+		if b.cursorSlips && given == 0 && b.seqs[v].order < b.seqs[h].order {
+			slips++
 		}
 	}
-	return b.seqs[h].next, true
+	return b.seqs[h].next, slips, true
 }
 
 // preempt takes a running sequence out with all it has computed. It returns how many tokens it
@@ -165,13 +179,31 @@ func (b *batch) preempt(v Handle) (given int) {
 	} else {
 		s.scheduled = 0
 	}
-	b.leave(v, b.known(s, emits), s.state != leaving)
+	b.leave(v, b.known(s, emits), s.state != leaving || b.dropStale)
 	if emits {
-		last := &b.flight[b.inFlight-1]
-		last.preempted = append(last.preempted, v)
+		b.interrupt(v, &b.flight[b.inFlight-1])
 	}
 	s.state, s.computed, s.scheduled, s.visit = waiting, 0, 0, 0
 	return given
+}
+
+// interrupt settles what becomes of the token that a sequence has in flight when it is preempted.
+func (b *batch) interrupt(h Handle, last *settled) {
+	if !b.dropStale {
+		last.preempted = append(last.preempted, h)
+		return
+	}
+	if i := slices.Index(last.ended, h); i >= 0 {
+		last.ended = slices.Delete(last.ended, i, i+1)
+	}
+	if i := slices.Index(last.firsts, h); i >= 0 {
+		last.firsts = slices.Delete(last.firsts, i, i+1)
+	} else if i := slices.Index(last.resumed, h); i >= 0 {
+		last.resumed = slices.Delete(last.resumed, i, i+1)
+	} else {
+		last.steady--
+	}
+	b.seqs[h].generated--
 }
 
 // lastAdmitted is who came last into the batch.

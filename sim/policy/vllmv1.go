@@ -31,6 +31,12 @@ type VLLMV1Options struct {
 	SchedulerReserveFullISL bool // admit only what fits as a whole, though it is not reserved
 	Priority                bool // scheduling_policy: priority, else fcfs
 	AsyncScheduling         bool // decide a step before the one under way has ended
+
+	// Older versions. DropStale: a sequence preempted with a token under way loses it, and samples
+	// it again. CursorSlips: a victim taken out in front of the sequence that needs room, to which
+	// the step had given nothing, makes the one behind that sequence miss the step.
+	DropStale   bool
+	CursorSlips bool
 }
 
 // NewVLLMV1 returns the policy over a pool of its own, of one block less than num_gpu_blocks: the
@@ -41,6 +47,7 @@ func NewVLLMV1(pool *kv.Pool, limits Limits, options VLLMV1Options) *VLLMV1 {
 		options:   options,
 		watermark: int(options.Watermark * float64(options.NumGPUBlocks)),
 	}
+	v.dropStale, v.cursorSlips = options.DropStale, options.CursorSlips
 	if options.Priority {
 		v.victim = leastUrgent
 		v.queue = &byPriority{slab: &v.slab}

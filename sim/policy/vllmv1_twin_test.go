@@ -17,6 +17,7 @@ import (
 // every token and every block, and the fast policy, which holds sums.
 type twinCase struct {
 	config   vllmv1.Config
+	rules    vllmv1.Rules
 	piece    int // tokens
 	requests []twinRequest
 }
@@ -32,7 +33,7 @@ type twinRequest struct {
 }
 
 func (c twinCase) String() string {
-	return fmt.Sprintf("%+v, pieces of %d, %d requests", c.config, c.piece, len(c.requests))
+	return fmt.Sprintf("%+v, %+v, pieces of %d, %d requests", c.config, c.rules, c.piece, len(c.requests))
 }
 
 func randomTwinCase(r *rand.Rand) twinCase {
@@ -56,6 +57,15 @@ func randomTwinCase(r *rand.Rand) twinCase {
 	}
 	if r.IntN(3) == 0 {
 		c.config.Policy = vllmv1.Priority
+	}
+	profile := vllmv1.Profiles()[pick(0, 0, 1, 2)]
+	c.rules = profile.Rules
+	if !c.rules.ChunkedOffBreaks {
+		c.config.EnableChunkedPrefill = true // what comes of it otherwise is not modelled
+	}
+	c.config.SchedulerReserveFullISL = c.config.SchedulerReserveFullISL && c.rules.ReserveGate
+	if !c.rules.Watermark {
+		c.config.Watermark = 0
 	}
 	if !c.config.EnableChunkedPrefill {
 		c.config.MaxNumBatchedTokens = max(c.config.MaxNumBatchedTokens, 2*longest+2)
@@ -111,7 +121,7 @@ func (ownOutputs) Sample(id string, k int) vllmv1.Token {
 func (c twinCase) fast() policy.Policy {
 	pool := kv.NewPool(c.config.NumGPUBlocks-1, c.config.BlockSize)
 	if c.config.EnablePrefixCaching {
-		pool = kv.NewCachingPool(c.config.NumGPUBlocks-1, c.config.BlockSize)
+		pool = kv.NewCachingPool(c.config.NumGPUBlocks-1, c.config.BlockSize, c.rules.UnhashedFirst)
 	}
 	return policy.NewVLLMV1(pool, policy.Limits{
 		MaxNumSeqs: c.config.MaxNumSeqs, MaxNumBatchedTokens: c.config.MaxNumBatchedTokens,
@@ -120,6 +130,7 @@ func (c twinCase) fast() policy.Policy {
 		NumGPUBlocks: c.config.NumGPUBlocks, Watermark: c.config.Watermark,
 		EnableChunkedPrefill: c.config.EnableChunkedPrefill, SchedulerReserveFullISL: c.config.SchedulerReserveFullISL,
 		Priority: c.config.Policy == vllmv1.Priority, AsyncScheduling: c.config.AsyncScheduling,
+		DropStale: !c.rules.StaleDelivered, CursorSlips: !c.rules.CursorFollows,
 	})
 }
 
@@ -137,11 +148,7 @@ func TestVLLMV1AgainstPlainScheduler(t *testing.T) {
 			t.Helper()
 			t.Fatalf("seed %d, %v:\n%s", seed, c, fmt.Sprintf(format, args...))
 		}
-		profile, err := vllmv1.FindProfile("vllm-0.28")
-		if err != nil {
-			t.Fatal(err)
-		}
-		plain, err := vllmv1.New(c.config, profile.Rules)
+		plain, err := vllmv1.New(c.config, c.rules)
 		if err != nil {
 			fail("%v", err)
 		}
@@ -212,7 +219,7 @@ func TestVLLMV1AgainstPlainScheduler(t *testing.T) {
 				}
 			}
 			stats := plain.PrefixStats()
-			if c.config.EnablePrefixCaching && (load.CacheQueries != int64(stats.Queries) || load.CacheHits != int64(stats.Hits)) {
+			if c.config.EnablePrefixCaching && c.rules.StatsAtAdmission && (load.CacheQueries != int64(stats.Queries) || load.CacheHits != int64(stats.Hits)) {
 				fail("%s\nhits %d of %d, want %d of %d", what, load.CacheHits, load.CacheQueries, stats.Hits, stats.Queries)
 			}
 			saw.steps++
