@@ -23,7 +23,8 @@ func Identify(s *scenarios.Scenario, notes []string) (report.Identity, error) {
 	id := report.Identity{
 		Version: Version, Scenario: s.Name, Digest: digest, Seed: s.Seed,
 		Policy: s.Engine.Policy, Models: s.Engine.Models,
-		Blocks: blocks, BlockSize: s.Engine.BlockSize,
+		Defaults: s.Engine.Defaults,
+		Blocks:   blocks, BlockSize: s.Engine.BlockSize,
 		Workload: s.Workload.String(),
 	}
 	e := s.Cost.Efficiency

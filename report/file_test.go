@@ -1,6 +1,9 @@
 package report
 
 import (
+	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,9 +82,12 @@ func TestAtomicFile(t *testing.T) {
 func TestAtomicFileFailsEarly(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "no", "such", "place"), ""} {
-		if f, err := CreateAtomic(path); err == nil {
+		f, err := CreateAtomic(path)
+		if err == nil {
 			f.Abort()
 			t.Errorf("CreateAtomic(%q) is no error, want one", path)
+		} else if path != "" && (!strings.HasPrefix(err.Error(), path+": ") || strings.Contains(err.Error(), ".part")) {
+			t.Errorf("CreateAtomic(%q) = %v, want the path and the reason only", path, err)
 		}
 	}
 }
@@ -107,5 +113,89 @@ func TestAtomicFileWritesDevicesDirectly(t *testing.T) {
 	out.Abort()
 	if _, err := os.Stdout.Stat(); err != nil {
 		t.Errorf("standard output was closed: %v", err)
+	}
+}
+
+// Files that are committed together change together, or not at all.
+func TestCommitAll(t *testing.T) {
+	t.Chdir(t.TempDir())
+	open := func(path, text string) *AtomicFile {
+		t.Helper()
+		f, err := CreateAtomic(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	check := func(want map[string]string) {
+		t.Helper()
+		got := map[string]string{}
+		entries, err := os.ReadDir(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			text, _ := os.ReadFile(e.Name())
+			got[e.Name()] = string(text)
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("files are %q, want %q", got, want)
+		}
+	}
+	if err := CommitAll(); err != nil {
+		t.Errorf("CommitAll() of nothing = %v", err)
+	}
+	if err := CommitAll(open("a", "1"), open("/dev/null", "x"), open("b", "1")); err != nil {
+		t.Error(err)
+	}
+	check(map[string]string{"a": "1", "b": "1"})
+	if err := CommitAll(open("a", "2"), open("b", "2")); err != nil {
+		t.Error(err)
+	}
+	check(map[string]string{"a": "2", "b": "2"})
+
+	old, fresh, blocked, after := open("a", "3"), open("c", "3"), open("d", "3"), open("b", "3")
+	if err := os.Mkdir("d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := CommitAll(old, fresh, blocked, after)
+	if err == nil || !strings.HasPrefix(err.Error(), "d: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("CommitAll with a folder in the way = %v, want an error of d", err)
+	}
+	check(map[string]string{"a": "2", "b": "2", "d": ""})
+
+	ended := open("c", "4")
+	ended.Abort()
+	if err := CommitAll(open("a", "4"), ended); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("CommitAll with an aborted file = %v, want %v", err, fs.ErrClosed)
+	}
+	check(map[string]string{"a": "2", "b": "2", "d": ""})
+}
+
+func TestSameOutput(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	err := errors.Join(os.WriteFile("there", nil, 0o600), os.Mkdir("sub", 0o700),
+		os.Symlink("there", "link"), os.Symlink("sub", "sublink"), os.Link("there", "twin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"new", "new", true}, {"new", "./sub/../new", true}, {"new", filepath.Join(folder, "new"), true}, {"new", "other", false},
+		{"there", "link", true}, {"there", "twin", true}, {"there", "new", false}, {"sub/new", "sublink/new", true}, {"sub/new", "new", false},
+		{"no/new", "no/new", true}, {"/dev/stdout", "/dev/stdout", true}, {"/dev/null", "/dev/null", false}, {"/dev/null", "new", false},
+	} {
+		if got := SameOutput(c.a, c.b); got != c.want {
+			t.Errorf("SameOutput(%q, %q) = %v, want %v", c.a, c.b, got, c.want)
+		}
+		if got := SameOutput(c.b, c.a); got != c.want {
+			t.Errorf("SameOutput(%q, %q) = %v, want %v", c.b, c.a, got, c.want)
+		}
 	}
 }

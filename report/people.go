@@ -62,6 +62,9 @@ func (s Summary) identity() []string {
 	if s.Engine.Policy != "" {
 		lines = append(lines, strings.Join(nonempty("policy "+s.Engine.Policy, "models "+s.Engine.Models), ", "))
 	}
+	if len(s.Engine.Defaults) > 0 {
+		lines = append(lines, "defaults of that engine: "+strings.Join(s.Engine.Defaults, ", "))
+	}
 	if s.KV.Blocks > 0 {
 		lines = append(lines, fmt.Sprintf("%s KV blocks of %d tokens per replica, %s tokens in all",
 			Count(int64(s.KV.Blocks)), s.KV.BlockSize, Count(int64(s.KV.Tokens))))
@@ -198,6 +201,9 @@ func (s Summary) steps() Table {
 	}
 	if s.KV.UseMax > 0 {
 		t.Rows = append(t.Rows, []string{"KV in use (%)", Percent(s.KV.UseMean), Percent(s.KV.UseMax)})
+	}
+	if s.PrefixCache.Queries > 0 {
+		t.Rows = append(t.Rows, []string{"prefix cache hits (% of prompt tokens)", Percent(s.PrefixCache.HitRate), ""})
 	}
 	return t
 }

@@ -40,6 +40,8 @@ type Recorder struct {
 	bound    [cost.Bounds]share
 	blocked  [policy.Reasons]share
 
+	cacheQueries, cacheHits int64 // tokens
+
 	used, blocks           area // KV blocks in use, and in all
 	maxUsed, ofBlocks      int  // the fullest cache seen
 	running, waiting       area
@@ -98,6 +100,8 @@ func (r *Recorder) step(s *sim.Step) {
 	r.batches += int64(s.Shape.Sequences)
 	r.maxBatch = max(r.maxBatch, s.Shape.Sequences)
 	r.tokens += int64(s.Shape.Tokens)
+	r.cacheQueries += s.CacheQueries
+	r.cacheHits += s.CacheHits
 	r.bound[s.Bound].steps++
 	r.bound[s.Bound].time += took
 	r.blocked[s.Blocked].steps++

@@ -15,6 +15,7 @@ type Identity struct {
 	Seed        uint64
 	Policy      string   // what schedules, as a scenario names it
 	Models      string   // the engine and version that the policy models
+	Defaults    []string // settings that the engine's version chose
 	Blocks      int      // KV blocks of one replica
 	BlockSize   int      // tokens
 	Workload    string   // a note for people; may be empty
@@ -33,6 +34,8 @@ type Summary struct {
 	Engine struct {
 		Policy string `json:"policy"`
 		Models string `json:"models"`
+		// Defaults are settings that nobody gave.
+		Defaults []string `json:"defaults,omitempty"`
 	} `json:"engine"`
 	KV          KV          `json:"kv"`
 	Requests    Requests    `json:"requests"`
@@ -45,6 +48,7 @@ type Summary struct {
 	Percentiles string   `json:"percentiles"` // "exact" or "within 0.1%"
 	Bound       Bounds   `json:"bound"`
 	Blocked     Blocked  `json:"blocked"`
+	PrefixCache Prefix   `json:"prefix_cache"`
 	Queue       Level    `json:"queue_length"`
 	Running     Level    `json:"running"`
 	WarmupS     float64  `json:"warmup_s,omitempty"` // what arrived or started before is left out
@@ -137,6 +141,14 @@ type Blocked struct {
 	Budget float64 `json:"budget"`
 }
 
+// A Prefix is what the prefix caches were asked for and had, in tokens of the requests admitted in
+// counted steps, each at its first admission.
+type Prefix struct {
+	Queries int64   `json:"query_tokens"`
+	Hits    int64   `json:"hit_tokens"`
+	HitRate float64 `json:"hit_rate"`
+}
+
 // A Level is a number of sequences on a replica, over step time.
 type Level struct {
 	Mean float64 `json:"mean"`
@@ -164,12 +176,14 @@ func (r *Recorder) Summary(id Identity) Summary {
 		Preemptions: Preemptions{r.preemptions, r.preempted, r.mostPreempts, ms(r.freeze)},
 		VirtualS:    seconds(r.end),
 		Percentiles: "exact",
+		PrefixCache: Prefix{r.cacheQueries, r.cacheHits, quotient(integer(r.cacheHits), integer(r.cacheQueries))},
 		Queue:       Level{r.mean(r.waiting), r.maxWaiting},
 		Running:     Level{r.mean(r.running), r.maxRunning},
 		WarmupS:     seconds(r.From),
 	}
 	s.Scenario.Name, s.Scenario.Digest = id.Scenario, id.Digest
 	s.Engine.Policy, s.Engine.Models = id.Policy, id.Models
+	s.Engine.Defaults = id.Defaults
 	for _, d := range []*Dist{&r.TTFT, &r.ITL, &r.TPOT, &r.E2E, &r.Queue} {
 		if !d.Exact() {
 			s.Percentiles = "within 0.1%"

@@ -21,6 +21,8 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{"engine:\n  max_num_seqs:", "chat.yaml:2: engine.max_num_seqs: must be a number, is empty"},
 		{"engine: {max_num_seqs: [1]}", "chat.yaml:1: engine.max_num_seqs: must be a number, is a list"},
 		{"seed: 1\nseed: 2", "chat.yaml:2: seed: is given twice"},
+		{`"\e[31mred": 1`, "chat.yaml:1: a key must be a plain word"},
+		{strings.Repeat("k", 81) + ": 1", "chat.yaml:1: a key must be a plain word"},
 		{"? [a]\n: 1", "chat.yaml:1: a key must be a plain word"},
 		{"seed: 1\n---\nseed: 2", "chat.yaml:2: must be one document, is several"},
 		{"a: [", "chat.yaml:1: must be YAML: did not find expected node content"},
@@ -48,6 +50,20 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{"workload: {requests: 0}", "chat.yaml:1: workload.requests: must be positive, is 0"},
 		{"workload: {requests: 1e10}", "chat.yaml:1: workload.requests: must be at most 1000000000, is 1e10"},
 		{"engine: {block_size: 1.5}", "chat.yaml:1: engine.block_size: must be a whole number, is 1.5"},
+		{"workload: {requests: 010}", "chat.yaml:1: workload.requests: must be a whole number, is 010"},
+		{"workload: {requests: 08}", "chat.yaml:1: workload.requests: must be a whole number, is 08"},
+		{"workload: {requests: 0o10}", "chat.yaml:1: workload.requests: must be a whole number, is 0o10"},
+		{"workload: {requests: 0x10}", "chat.yaml:1: workload.requests: must be a whole number, is 0x10"},
+		{"workload: {requests: 0b10}", "chat.yaml:1: workload.requests: must be a whole number, is 0b10"},
+		{"workload: {requests: 1_000}", "chat.yaml:1: workload.requests: must be a whole number, is 1_000"},
+		{"workload: {requests: -010}", "chat.yaml:1: workload.requests: must be a whole number, is -010"},
+		{"workload: {requests: 010.0}", "chat.yaml:1: workload.requests: must be a whole number, is 010.0"},
+		{"workload: {prompt_tokens: 0100}", "chat.yaml:1: workload.prompt_tokens: must be a whole number, is 0100"},
+		{"workload: {prompt_tokens: {uniform: [010, 20]}}", "chat.yaml:1: workload.prompt_tokens.uniform.lo: must be a whole number, is 010"},
+		{"workload: {arrivals: {rate: 010}}", "chat.yaml:1: workload.arrivals.rate: must be a decimal number, is 010"},
+		{"workload: {arrivals: {rate: 1_0.5}}", "chat.yaml:1: workload.arrivals.rate: must be a decimal number, is 1_0.5"},
+		{"seed: 010", "chat.yaml:1: seed: must be a whole number from 0 to 2^63-1, is 010"},
+		{"seed: 0x1F", "chat.yaml:1: seed: must be a whole number from 0 to 2^63-1, is 0x1F"},
 		{"engine: {num_gpu_blocks: -1}", "chat.yaml:1: engine.num_gpu_blocks: must not be negative, is -1"},
 		{"engine: {num_gpu_blocks: 2000000000}", "chat.yaml:1: engine.num_gpu_blocks: must be at most 1000000000, is 2000000000"},
 		{"engine: {gpu_memory_utilization: 1.1}", "chat.yaml:1: engine.gpu_memory_utilization: must be at most 1, is 1.1"},
@@ -72,6 +88,7 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		// catalogue
 		{"model: {name: article-7}", `chat.yaml:1: model.name: "article-7" is not in the catalogue, did you mean article-7b?`},
 		{"model: {name: gpt}", `chat.yaml:1: model.name: "gpt" is not in the catalogue, there is article-7b`},
+		{"model: {name: gpt, kv_bytes_per_token: 5}", `chat.yaml:1: model.name: "gpt" is not in the catalogue, there is article-7b`},
 		{"hardware: {name: H100}", `chat.yaml:1: hardware.name: "H100" is not in the catalogue, there is h100-80gb`},
 		// what does not go together
 		{"workload: {arrivals: {cv: 2}}", "chat.yaml:1: workload.arrivals.cv: makes no sense with process poisson, which takes rate, grid"},
@@ -113,9 +130,9 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{"slo: {ttft-p100: 1s}", "chat.yaml:1: slo.ttft-p100: must be a metric (ttft, itl, tpot, e2e, queue) and p1 to p99.99, mean or max, such as ttft-p99"},
 		// memory
 		{"model: {parameters_billions: 70}", "chat.yaml:1: model.parameters_billions: model does not fit: weights of 130.39 GiB and " +
-			"one KV block exceed the usable 72.00 GiB of a GPU by 58.39 GiB; tensor_parallel_size 2 is the smallest that fits"},
+			"one KV block exceed the usable 72.00 GiB of a GPU by 58.39 GiB; tensor_parallel_size 2 is the smallest power of two that fits"},
 		{"model: {parameters_billions: 900000}", "chat.yaml:1: model.parameters_billions: model does not fit: weights of 1676380.63 GiB and " +
-			"one KV block exceed the usable 72.00 GiB of a GPU by 1676308.64 GiB"},
+			"one KV block exceed the usable 72.00 GiB of a GPU by 1676308.64 GiB; no tensor_parallel_size up to 1024 fits"},
 		{"engine: {max_model_len: 500}", "chat.yaml:1: engine.max_model_len: prompt and output must fit max_model_len 500, have 576 tokens"},
 		{"workload: {prompt_tokens: 32768}", "chat.yaml:1: workload.prompt_tokens: prompt and output must fit max_model_len 32768, have 32832 tokens"},
 		{"engine: {num_gpu_blocks: 35}", "chat.yaml:1: engine.num_gpu_blocks: prompt and output must fit the KV cache of 35 blocks, 560 tokens, have 576"},
@@ -172,6 +189,35 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 	if got := faults(t, string(text), Edit{Path: "seed", Value: "x", Label: "--seed x"}); !slices.Equal(got, want) {
 		t.Errorf("Load(faulty.yaml) =\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What a block is, is one fault; what its other keys say is looked at all the same.
+func TestFaultsBesideAnUnknownNameAreTold(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"workload:\n  arrivals:\n    process: poison\n    rate: -1\n    think_time: 3\n    concurrency: 0\n    file: none.csv\n    colour: red", []string{
+			`chat.yaml:3: workload.arrivals.process: "poison" is not known, did you mean poisson?`,
+			"chat.yaml:4: workload.arrivals.rate: must be positive, is -1",
+			"chat.yaml:5: workload.arrivals.think_time: must be a duration with its unit, such as 25ms, is 3",
+			"chat.yaml:6: workload.arrivals.concurrency: must be positive, is 0",
+			"chat.yaml:7: workload.arrivals.file: must be a file, none.csv: no such file or directory",
+			"chat.yaml:8: workload.arrivals.colour: unknown key, there is process, rate, cv, grid, concurrency, think_time, file, spread, speedup",
+		}},
+		{"model:\n  name: gpt\n  parameters_billions: -1", []string{
+			`chat.yaml:2: model.name: "gpt" is not in the catalogue, there is article-7b`,
+			"chat.yaml:3: model.parameters_billions: must be positive, is -1",
+		}},
+		{"hardware:\n  name: 3\n  hbm_gib: 0", []string{
+			"chat.yaml:2: hardware.name: must be a name, is 3",
+			"chat.yaml:3: hardware.hbm_gib: must be positive, is 0",
+		}},
+	} {
+		if got := faults(t, c.text); !slices.Equal(got, c.want) {
+			t.Errorf("Load(%q) =\n%s\nwant\n%s", c.text, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
 	}
 }
 

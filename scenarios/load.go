@@ -53,6 +53,9 @@ func find(nameOrFile string) ([]byte, *origin, error) {
 	if !asFile {
 		if text, err := embedded.ReadFile(nameOrFile + ".yaml"); err == nil {
 			from.where, from.place = "scenarios/"+nameOrFile+".yaml", place{".", true}
+			if nameOrFile == "base" {
+				from.layer = 0
+			}
 			return text, from, nil
 		}
 	}

@@ -59,9 +59,6 @@ func TestBaseIsTheArticlesModel(t *testing.T) {
 			Prompt:   Tokens{Kind: "fixed", A: 512}, Output: Tokens{Kind: "fixed", A: 64}, Requests: 10000,
 		},
 		Seed: 42,
-		SLO: []Objective{
-			{"itl-p99", "itl", 99, 50 * time.Millisecond}, {"ttft-p99", "ttft", 99, 500 * time.Millisecond},
-		},
 	}
 	s.files = nil
 	if got, want := fmt.Sprintf("%+v", *s), fmt.Sprintf("%+v", want); got != want {
@@ -117,10 +114,24 @@ func TestAFileIsLaidOverTheBase(t *testing.T) {
 			{Path: "slo.ttft-p99", Value: "1s"}, {Path: "workload.output_tokens.uniform", Value: "[1, 2]"},
 		}, func(s *Scenario) bool {
 			return s.Workload.Arrivals == Arrivals{Process: "closed", Concurrency: 3} && s.Engine.Watermark == 0 &&
-				len(s.SLO) == 2 && s.SLO[1].Limit == time.Second && s.Workload.Prompt.A == 9 &&
+				len(s.SLO) == 1 && s.SLO[0].Limit == time.Second && s.Workload.Prompt.A == 9 &&
 				s.Workload.Output == Tokens{Kind: "uniform", A: 1, B: 2}
 		}},
-		{"", []Edit{{Path: "slo", Value: "{ttft-max: 1s}"}}, func(s *Scenario) bool { return len(s.SLO) == 1 }},
+		{"slo: {itl-p99: 50ms}", []Edit{{Path: "slo.ttft-max", Value: "1s"}}, func(s *Scenario) bool { return len(s.SLO) == 2 }},
+		{"slo: {itl-p99: 50ms}", []Edit{{Path: "slo", Value: "{ttft-max: 1s}"}}, func(s *Scenario) bool {
+			return len(s.SLO) == 1 && s.SLO[0].Name == "ttft-max"
+		}},
+		// a key holds against its whole block, whichever comes first
+		{"", []Edit{{Path: "engine.block_size", Value: "32"}, {Path: "engine", Value: "{block_size: 64, max_num_seqs: 8}"}},
+			func(s *Scenario) bool { return s.Engine.BlockSize == 32 && s.Engine.MaxNumSeqs == 8 }},
+		{"", []Edit{{Path: "engine", Value: "{block_size: 64, max_num_seqs: 8}"}, {Path: "engine.block_size", Value: "32"}},
+			func(s *Scenario) bool { return s.Engine.BlockSize == 32 && s.Engine.MaxNumSeqs == 8 }},
+		// numbers
+		{"engine: {max_num_seqs: 1e2, block_size: +32.0}\nworkload: {requests: 1.5e4, arrivals: {rate: .5}}\nseed: 0", nil,
+			func(s *Scenario) bool {
+				return s.Engine.MaxNumSeqs == 100 && s.Engine.BlockSize == 32 && s.Workload.Requests == 15000 &&
+					s.Workload.Arrivals.Rate == 0.5 && s.Seed == 0
+			}},
 		{"workload: {prompt_tokens: 9}", []Edit{{Path: "workload.requests", Value: "5"}, TraceEdit("testdata/one.csv")},
 			func(s *Scenario) bool {
 				return s.Workload.Arrivals.Trace.Path == "testdata/one.csv" && s.Workload.Requests == 5 && s.Workload.Prompt.Kind == ""

@@ -6,6 +6,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"llmsim/sim/agenda"
@@ -122,6 +123,10 @@ func (c *Cluster) Submit(r workload.Request) (Ticket, error) {
 	l := &c.lives[slot]
 	l.id, l.arrival = r.ID, r.Arrival
 	l.prompt, l.output = int32(r.Prompt), int32(r.Output)
+	l.priority = int32(r.Priority)
+	if len(r.Prefix) > 0 {
+		l.prefix, l.prefixTokens = slices.Clone(r.Prefix), int32(r.PrefixBlock)
+	}
 	l.firstToken, l.interrupted = unset, unset
 	l.replica = unrouted
 	c.agenda.At(max(r.Arrival, c.now), arrival, event{arrival, slot, l.generation})
@@ -239,7 +244,12 @@ func (c *Cluster) route(slot int32) {
 	c.loads[i].Requests++
 	c.loads[i].Tokens += int(l.prompt)
 	r := &c.replicas[i]
-	l.handle = r.policy.Add(policy.Request{Prompt: int(l.prompt), Output: int(l.output)})
+	l.handle = r.policy.Add(policy.Request{
+		Prompt: int(l.prompt), Output: int(l.output),
+		Priority: int(l.priority), Arrived: int64(l.arrival),
+		Prefix: l.prefix, PrefixTokens: int(l.prefixTokens),
+	})
+	l.prefix = nil
 	for int(l.handle) >= len(r.slots) {
 		r.slots = append(r.slots, 0)
 	}

@@ -14,6 +14,9 @@ type life struct {
 	firstSchedule time.Duration
 	firstToken    time.Duration // unset before
 	interrupted   time.Duration // instant of the last token before an interruption that lasts; else unset
+	prefix        []uint64      // until it is routed
+	prefixTokens  int32
+	priority      int32
 	prompt        int32
 	output        int32
 	preemptions   int32
@@ -58,6 +61,8 @@ type replica struct {
 	decision policy.Decision
 	outcome  policy.Outcome
 	slots    []int32 // of the policy's handles
+
+	queries, hits int64 // of the prefix cache, in steps decided so far
 }
 
 // A decided step waits for its start, or for its end.
@@ -135,6 +140,8 @@ func (c *Cluster) describe(to *decided, r *replica, shape cost.Shape, time time.
 	s.Running, s.Waiting = load.Running, load.Waiting
 	s.FreeBlocks, s.UsedBlocks = load.Free, load.Used
 	s.Blocked = load.Blocked
+	s.CacheQueries, s.CacheHits = load.CacheQueries-r.queries, load.CacheHits-r.hits
+	r.queries, r.hits = load.CacheQueries, load.CacheHits
 	r.count++
 }
 

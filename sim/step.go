@@ -22,6 +22,10 @@ type Step struct {
 	UsedBlocks       int
 	Blocked          policy.Blocked // what kept a request from being admitted, or from its tokens
 
+	// Prompt tokens looked up in the prefix cache for the requests that this step admitted for the
+	// first time, and of them those found.
+	CacheQueries, CacheHits int64
+
 	// Steady sequences emitted a token at End and one at Start: their gap is End-Start.
 	Steady int
 	// Gaps holds the time since the previous token of every sequence that emitted one at End

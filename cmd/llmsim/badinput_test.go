@@ -72,6 +72,8 @@ func TestAbsurdValuesAreRefused(t *testing.T) {
 		{[]string{"--rate", ""}, "--rate : must be a number, is empty\n"},
 		{[]string{"--requests", "-1"}, "--requests -1: must be positive, is -1\n"},
 		{[]string{"--requests", "0"}, "--requests 0: must be positive, is 0\n"},
+		{[]string{"--requests", "010"}, "--requests 010: must be a whole number, is 010\n"},
+		{[]string{"--seed", "0x2A"}, "--seed 0x2A: must be a whole number from 0 to 2^63-1, is 0x2A\n"},
 		{[]string{"--requests", "1.5"}, "--requests 1.5: must be a whole number, is 1.5\n"},
 		{[]string{"--requests", "1e12"}, "--requests 1e12: must be at most 1000000000, is 1e12\n"},
 		{[]string{"--seed", "-1"}, "--seed -1: must be a whole number from 0 to 2^63-1, is -1\n"},
@@ -92,8 +94,8 @@ func TestAbsurdValuesAreRefused(t *testing.T) {
 		{[]string{"--set", "cost.efficiency.memory=0"}, "--set cost.efficiency.memory=0: must be positive, is 0\n"},
 		{[]string{"--set", "model.parameters_billions=70"},
 			"--set model.parameters_billions=70: model does not fit: weights of 130.39 GiB and one KV block exceed the usable 72.00 GiB of a GPU " +
-				"by 58.39 GiB; tensor_parallel_size 2 is the smallest that fits\n"},
-		{[]string{"--set", "model.parameters_billions=70", "--set", "engine.tensor_parallel_size=1"}, "tensor_parallel_size 2 is the smallest that fits\n"},
+				"by 58.39 GiB; tensor_parallel_size 2 is the smallest power of two that fits\n"},
+		{[]string{"--set", "model.parameters_billions=70", "--set", "engine.tensor_parallel_size=1"}, "tensor_parallel_size 2 is the smallest power of two that fits\n"},
 	} {
 		refused(t, c.want, simulateToFiles(c.args...)...)
 	}
@@ -121,7 +123,12 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 		{simulateToFiles("now"), `llmsim simulate takes flags only, not "now"`},
 		{[]string{"simulat"}, `"simulat" is not a command, did you mean simulate?`},
 		{[]string{"fly"}, "\"fly\" is not a command\nsee: llmsim --help"},
-		{[]string{"trace", "inspekt"}, `unknown command "inspekt"`},
+		{[]string{"simulat", "--rate", "3"}, "\"simulat\" is not a command, did you mean simulate?\nsee: llmsim --help"},
+		{[]string{"trace", "inspekt"}, "\"inspekt\" is not a command of llmsim trace, did you mean inspect?\nsee: llmsim trace --help"},
+		{[]string{"trace", "inspekt", "--strict"}, `"inspekt" is not a command of llmsim trace, did you mean inspect?`},
+		{[]string{"trace", "--strict"}, "unknown flag: --strict"},
+		{[]string{"help", "simulat"}, `"simulat" is not a command, did you mean simulate?`},
+		{[]string{"help", "trace", "convrt"}, `"convrt" is not a command of llmsim trace, did you mean convert?`},
 	} {
 		refused(t, c.want, c.args...)
 	}
@@ -210,10 +217,10 @@ func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		requests, steps, want string
 	}{
-		{absent, "s.csv", "--requests-out: " + absent + ": cannot be written: "},
-		{"r.csv", absent, "--steps-out: " + absent + ": cannot be written: "},
-		{"folder", "s.csv", "--requests-out: open folder: is a directory"},
-		{"r.csv", "folder", "--steps-out: open folder: is a directory"},
+		{absent, "s.csv", "--requests-out: absent/x.csv: no such file or directory\n"},
+		{"r.csv", absent, "--steps-out: absent/x.csv: no such file or directory\n"},
+		{"folder", "s.csv", "--requests-out: folder: is a directory\n"},
+		{"r.csv", "folder", "--steps-out: folder: is a directory\n"},
 	} {
 		refused(t, c.want, "simulate", "--requests-out", c.requests, "--steps-out", c.steps)
 	}
@@ -229,5 +236,58 @@ func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	if err := os.Chmod("locked.csv", 0o400); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, "--requests-out: open locked.csv: permission denied", "simulate", "--requests-out", "locked.csv")
+	refused(t, "--requests-out: locked.csv: permission denied\n", "simulate", "--requests-out", "locked.csv")
+}
+
+// One file for two logs would hold one of them; a name that is empty is a mistake of the shell's.
+func TestOutputsNeedTwoNames(t *testing.T) {
+	inFolder(t, map[string]string{"there.csv": "mine\n"})
+	if err := os.Symlink("there.csv", "link.csv"); err != nil {
+		t.Fatal(err)
+	}
+	absolute, err := filepath.Abs("same.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{"same.csv", "same.csv"}, {"same.csv", "./x/../same.csv"}, {"same.csv", absolute}, {"there.csv", "link.csv"},
+		{"/dev/stdout", "/dev/stdout"},
+	} {
+		refused(t, fmt.Sprintf("--requests-out %s, --steps-out %s: must be two files, are one\n", c[0], c[1]),
+			"simulate", "--requests-out", c[0], "--steps-out", c[1])
+	}
+	if text := readText(t, "there.csv"); text != "mine\n" {
+		t.Errorf("there.csv = %q after refused runs, want it untouched", text)
+	}
+	simulated(t, "--requests", "5", "--requests-out", "/dev/null", "--steps-out", "/dev/null")
+
+	refused(t, "llmsim: --requests-out: needs a file name, is empty\n--steps-out: needs a file name, is empty\n",
+		"simulate", "--requests-out", "", "--steps-out=")
+	refused(t, "llmsim: --scenario: needs a name or a file, is empty\n--trace: needs a file name, is empty\n"+
+		"--slo: needs latencies to hold, such as ttft-p99=500ms, is empty\n", simulateToFiles("--scenario", "", "--trace", "", "--slo", " ")...)
+	refused(t, "--slo: needs latencies to hold", "plan", "--slo", "")
+}
+
+// What stands in the way of the second file when the run ends takes the first back.
+func TestLogsAppearBothOrNone(t *testing.T) {
+	inFolder(t, map[string]string{"old.csv": "mine\n"})
+	for _, requests := range []string{"new.csv", "old.csv"} {
+		logs, err := openLogs(requests, "s.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir("s.csv", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := logs.commit(); err == nil || !strings.HasPrefix(err.Error(), "s.csv: ") || strings.Contains(err.Error(), ".part") {
+			t.Errorf("commit() with a folder in the way = %v, want an error of s.csv and no other name", err)
+		}
+		logs.abort()
+		if err := os.Remove("s.csv"); err != nil {
+			t.Fatal(err)
+		}
+		if left := filesHere(t); !slices.Equal(left, []string{"old.csv"}) || readText(t, "old.csv") != "mine\n" {
+			t.Errorf("after commit() failed there are %v and old.csv = %q, want it alone and untouched", left, readText(t, "old.csv"))
+		}
+	}
 }

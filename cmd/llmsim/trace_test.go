@@ -91,16 +91,19 @@ func TestTraceRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"inspekt"}, `unknown command "inspekt"`},
+		{[]string{"inspekt"}, `"inspekt" is not a command, did you mean inspect?`},
 		{[]string{"inspect"}, "accepts 1 arg"},
 		{[]string{"inspect", traces + "absent.csv"}, "no such file"},
-		{[]string{"inspect", traces + "azure2023.csv", "--format", "xml"}, `--format: must be table, json, csv or md, is "xml"`},
+		{[]string{"inspect", traces + "azure2023.csv", "--format", "xml"}, `--format: must be one of table, json, csv, md, is "xml"`},
 		{[]string{"inspect", traces + "faults.csv", "--strict"}, `faults.csv:4: ContextTokens: must be a whole number, is "abc"`},
 		{[]string{"convert", traces + "vidur_lengths.csv"}, "lengths only"},
 		{[]string{"convert", traces + "unsorted.csv", "--strict"}, "unsorted.csv:3: rows must be in order of arrival"},
 		{[]string{"convert", traces + "azure2023.csv", "--speedup", "0"}, "--speedup: must be positive, is 0"},
 		{[]string{"convert", traces + "azure2023.csv", "--spread", "even"}, `spread: must be uniform or poisson, is "even"`},
-		{[]string{"convert", traces + "azure2023.csv", "-o", filepath.Join(t.TempDir(), "no", "x.csv")}, "no such file"},
+		{[]string{"inspect", traces + "azure2023.csv", "--requests", "010"}, `"010" for "--requests" flag: must be a whole number from 0 to 2^63-1`},
+		{[]string{"inspect", traces + "azure2023.csv", "--seed", "0x10"}, `"0x10" for "--seed" flag: must be a whole number from 0 to 2^63-1`},
+		{[]string{"convert", traces + "azure2023.csv", "-o", ""}, "--output: needs a file name, is empty"},
+		{[]string{"convert", traces + "azure2023.csv", "-o", "no/such/x.csv"}, "--output: no/such/x.csv: no such file or directory"},
 	} {
 		if out, _, err := runTrace(t.Context(), test.args...); err == nil || !strings.Contains(err.Error(), test.want) || out != "" {
 			t.Errorf("trace %v = %q, %v, want %q", test.args, out, err, test.want)
