@@ -151,6 +151,7 @@ func (s *Scenario) draw(t Tokens, purpose string) (workload.Lengths, []string, e
 func (s *Scenario) Digest() (string, error) {
 	figures := *s
 	figures.Name, figures.Model.Name, figures.Hardware.Name = "", "", ""
+	figures.Engine.Defaults = nil
 	figures.Workload.Arrivals.Trace = File{}
 	figures.Workload.Prompt.File = File{}
 	figures.Workload.Output.File = File{}

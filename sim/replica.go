@@ -232,9 +232,9 @@ func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
 			if r.under.step.End >= horizon {
 				return false
 			}
-			r.policy.Coast()
+			steady := r.policy.Coast()
 			c.describe(&r.after, r, shape, time, bound)
-			c.coasted(&r.under.step)
+			c.coasted(&r.under.step, steady)
 			r.under, r.after = r.after, r.under
 			r.under.losers = r.under.losers[:0]
 			c.begin(r)
@@ -243,20 +243,20 @@ func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
 		if c.now+time >= horizon {
 			return false
 		}
-		r.policy.Coast()
+		steady := r.policy.Coast()
 		c.describe(&r.under, r, shape, time, bound)
 		c.begin(r)
 		r.busy = false
-		c.coasted(&r.under.step)
+		c.coasted(&r.under.step, steady)
 	}
 	return true
 }
 
 // coasted records a step that emitted nothing but steady tokens, and moves to its end.
-func (c *Cluster) coasted(step *Step) {
+func (c *Cluster) coasted(step *Step, steady int) {
 	s := c.newStep()
 	*s = *step
-	s.Steady = s.Shape.Decodes
+	s.Steady = steady
 	s.Gaps, s.Firsts, s.Preempted, s.Finished = nil, nil, nil, nil
 	c.now = s.End
 }

@@ -100,7 +100,10 @@ func (c *Classic) Quiet() (cost.Shape, bool) {
 	return c.decodeShape(), true
 }
 
-func (c *Classic) Coast() { c.coast() }
+func (c *Classic) Coast() int {
+	c.coast()
+	return c.decodes
+}
 
 func (c *Classic) Load() Load {
 	return Load{

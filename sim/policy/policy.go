@@ -25,8 +25,9 @@ type Policy interface {
 	// Quiet returns the shape of the next step when it is known to change nothing but contexts
 	// and blocks: every running sequence decodes, none finishes, is admitted or preempted.
 	Quiet() (cost.Shape, bool)
-	// Coast decides and applies the step that Quiet returned.
-	Coast()
+	// Coast decides the step that Quiet returned and applies a step: this one or, for a policy that
+	// decides ahead, the one in flight. It returns how many sequences that one emits a token of.
+	Coast() int
 	// Load tells the present state.
 	Load() Load
 }

@@ -247,9 +247,14 @@ func (v *VLLMV1) Quiet() (cost.Shape, bool) {
 	return v.decodeShape(), true
 }
 
-func (v *VLLMV1) Coast() {
-	v.flight[0].steady = v.decodes
+func (v *VLLMV1) Coast() int {
+	steady := v.decodes
+	if v.options.AsyncScheduling {
+		steady, v.flight[0].steady = v.flight[0].steady, v.decodes
+		v.flight[0].step = v.step
+	}
 	v.coast()
+	return steady
 }
 
 func (v *VLLMV1) Load() Load {
