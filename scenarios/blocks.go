@@ -101,12 +101,6 @@ func (b *block) catalogued(known []string, figures ...string) (name string, i in
 // figure says whether a figure must be read: it is given, or there is no name to stand for it.
 func (b *block) figure(key string) bool { return b.has(key) || !b.has("name") }
 
-// told says whether a value was found wrong already.
-func (r *reading) told(n *node) bool {
-	f := n.fault("", "")
-	return slices.ContainsFunc(r.faults, func(g Fault) bool { return g.Where == f.Where })
-}
-
 func (r *reading) cost(b *block) (c Cost) {
 	defer b.close()
 	c.Model = b.choice("model", "roofline")

@@ -210,6 +210,11 @@ func TestFaultsBesideAnUnknownNameAreTold(t *testing.T) {
 			`chat.yaml:2: model.name: "gpt" is not in the catalogue, there is article-7b`,
 			"chat.yaml:3: model.parameters_billions: must be positive, is -1",
 		}},
+		{"engine: {block_size: 0, async_scheduling: true, enable_prefix_caching: 3}", []string{
+			"chat.yaml:1: engine.block_size: must be positive, is 0",
+			"chat.yaml:1: engine.enable_prefix_caching: must be true or false, is 3",
+			"chat.yaml:1: engine.async_scheduling: policy classic does not have async_scheduling: true",
+		}},
 		{"hardware:\n  name: 3\n  hbm_gib: 0", []string{
 			"chat.yaml:2: hardware.name: must be a name, is 3",
 			"chat.yaml:3: hardware.hbm_gib: must be positive, is 0",

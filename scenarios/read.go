@@ -11,6 +11,7 @@ import (
 type reading struct {
 	root    *node
 	faults  Faults
+	wrong   []*node  // what the faults found here are of
 	known   []string // paths that were asked for
 	unknown []unknown
 }
@@ -31,7 +32,11 @@ type block struct {
 
 func (r *reading) add(n *node, path, format string, args ...any) {
 	r.faults = append(r.faults, n.fault(path, fmt.Sprintf(format, args...)))
+	r.wrong = append(r.wrong, n)
 }
+
+// told says whether a value was found wrong already.
+func (r *reading) told(n *node) bool { return slices.Contains(r.wrong, n) }
 
 // addAmong tells what is wrong between several values, at the one that was given last: a file is
 // not told of what only the base scenario says.
