@@ -123,9 +123,8 @@ func (c *Cluster) Submit(r workload.Request) (Ticket, error) {
 	l := &c.lives[slot]
 	l.id, l.arrival = r.ID, r.Arrival
 	l.prompt, l.output = int32(r.Prompt), int32(r.Output)
-	l.priority = int32(r.Priority)
-	if len(r.Prefix) > 0 {
-		l.prefix, l.prefixTokens = slices.Clone(r.Prefix), int32(r.PrefixBlock)
+	if len(r.Prefix) > 0 || r.Priority != 0 {
+		l.more = &more{priority: r.Priority, prefix: slices.Clone(r.Prefix), prefixTokens: r.PrefixBlock}
 	}
 	l.firstToken, l.interrupted = unset, unset
 	l.replica = unrouted
@@ -244,12 +243,12 @@ func (c *Cluster) route(slot int32) {
 	c.loads[i].Requests++
 	c.loads[i].Tokens += int(l.prompt)
 	r := &c.replicas[i]
-	l.handle = r.policy.Add(policy.Request{
-		Prompt: int(l.prompt), Output: int(l.output),
-		Priority: int(l.priority), Arrived: int64(l.arrival),
-		Prefix: l.prefix, PrefixTokens: int(l.prefixTokens),
-	})
-	l.prefix = nil
+	q := policy.Request{Prompt: int(l.prompt), Output: int(l.output), Arrived: int64(l.arrival)}
+	if m := l.more; m != nil {
+		q.Priority, q.Prefix, q.PrefixTokens = m.priority, m.prefix, m.prefixTokens
+		l.more = nil
+	}
+	l.handle = r.policy.Add(q)
 	for int(l.handle) >= len(r.slots) {
 		r.slots = append(r.slots, 0)
 	}

@@ -14,9 +14,7 @@ type life struct {
 	firstSchedule time.Duration
 	firstToken    time.Duration // unset before
 	interrupted   time.Duration // instant of the last token before an interruption that lasts; else unset
-	prefix        []uint64      // until it is routed
-	prefixTokens  int32
-	priority      int32
+	more          *more         // until it is routed
 	prompt        int32
 	output        int32
 	preemptions   int32
@@ -24,6 +22,13 @@ type life struct {
 	handle        policy.Handle
 	generation    uint32 // of the slot: tells its requests apart
 	preempted     bool   // the interruption is a preemption
+}
+
+// more is what few requests have.
+type more struct {
+	priority     int
+	prefix       []uint64
+	prefixTokens int
 }
 
 const (

@@ -58,6 +58,9 @@ func BenchmarkSimulate(b *testing.B) {
 			edit("workload.arrivals.rate", "20"), edit("workload.prompt_tokens", "128"), edit("workload.output_tokens", "1024"),
 			edit("engine.max_num_seqs", "256"), edit("engine.num_gpu_blocks", "100000"),
 		}},
+		{"E7-80rps-1M-requests-vllm-v1", 1_000_000, 64, []scenarios.Edit{
+			edit("workload.arrivals.rate", "80"), edit("engine.policy", "vllm-v1"),
+		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -33,7 +33,7 @@ type batch struct {
 	limits Limits
 	// victim picks whom to preempt among the running.
 	victim func(*batch) Handle
-	visit  int64 // number of the present walk
+	visit  uint32 // number of the present walk
 
 	admissions int64
 	// No decoding sequence was admitted after this one. (An upper bound, exact after a walk.)
@@ -248,12 +248,10 @@ func (b *batch) settle(o *settled) {
 
 // emit reports a settled step and lets those leave that end with it.
 func (b *batch) emit(o *settled, to *Outcome) {
-	to.Steady = o.steady
-	to.Firsts = append(to.Firsts[:0], o.firsts...)
-	to.Resumed = append(to.Resumed[:0], o.resumed...)
-	to.Finished = append(to.Finished[:0], o.ended...)
-	to.Preempted = append(to.Preempted[:0], o.preempted...)
-	to.Stalled = append(to.Stalled[:0], o.stalled...)
+	*to = Outcome{
+		Steady: o.steady, Firsts: o.firsts, Resumed: o.resumed, Finished: o.ended,
+		Preempted: o.preempted, Stalled: o.stalled,
+	}
 	for _, h := range o.ended {
 		if b.seqs[h].state == leaving {
 			b.leave(h, int(b.seqs[h].computed), false)

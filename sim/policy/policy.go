@@ -62,8 +62,8 @@ type Decision struct {
 	Preempted []Handle // lost their blocks, in that order
 }
 
-// An Outcome is what a step emitted. Its slices are in running order, and valid until the next
-// Commit.
+// An Outcome is what a step emitted. Its slices are in running order, and valid until the policy
+// decides or applies a step again.
 type Outcome struct {
 	Steady   int      // sequences that emitted a token in this step and in the one before
 	Firsts   []Handle // emitted their first token

@@ -24,12 +24,30 @@ func (q *fifo) size() int        { return q.list.len }
 // byPriority goes by priority, then arrival, then the order in which sequences were added; having
 // been preempted is no advantage. It is a binary heap.
 type byPriority struct {
-	slab *slab
-	heap []Handle
+	heap  []Handle
+	ranks []rank // by handle
+	added int64
+}
+
+// A rank is where a sequence stands among others that wait, or that may be preempted.
+type rank struct {
+	priority int32 // the smaller goes first
+	place    int32 // in the heap
+	arrived  int64
+	added    int64
+}
+
+// enter ranks a new sequence.
+func (q *byPriority) enter(h Handle, r Request) {
+	for int(h) >= len(q.ranks) {
+		q.ranks = append(q.ranks, rank{})
+	}
+	q.ranks[h] = rank{priority: int32(r.Priority), arrived: r.Arrived, added: q.added}
+	q.added++
 }
 
 func (q *byPriority) before(a, b Handle) bool {
-	x, y := &q.slab.seqs[a], &q.slab.seqs[b]
+	x, y := &q.ranks[a], &q.ranks[b]
 	if x.priority != y.priority {
 		return x.priority < y.priority
 	}
@@ -37,6 +55,19 @@ func (q *byPriority) before(a, b Handle) bool {
 		return x.arrived < y.arrived
 	}
 	return x.added < y.added
+}
+
+// leastUrgent is who has the highest priority value, of equals the last to arrive, and of equals
+// in that the first in running order.
+func (q *byPriority) leastUrgent(b *batch) Handle {
+	worst := b.running.head
+	for h := b.seqs[worst].next; h != none; h = b.seqs[h].next {
+		x, w := &q.ranks[h], &q.ranks[worst]
+		if x.priority > w.priority || x.priority == w.priority && x.arrived > w.arrived {
+			worst = h
+		}
+	}
+	return worst
 }
 
 func (q *byPriority) size() int { return len(q.heap) }
@@ -50,14 +81,14 @@ func (q *byPriority) head() Handle {
 
 func (q *byPriority) add(h Handle) {
 	q.heap = append(q.heap, h)
-	q.slab.seqs[h].place = int32(len(q.heap) - 1)
+	q.ranks[h].place = int32(len(q.heap) - 1)
 	q.up(len(q.heap) - 1)
 }
 
 func (q *byPriority) putBack(h Handle) { q.add(h) }
 
 func (q *byPriority) remove(h Handle) {
-	i := int(q.slab.seqs[h].place)
+	i := int(q.ranks[h].place)
 	last := len(q.heap) - 1
 	q.swap(i, last)
 	q.heap = q.heap[:last]
@@ -69,8 +100,8 @@ func (q *byPriority) remove(h Handle) {
 
 func (q *byPriority) swap(i, j int) {
 	q.heap[i], q.heap[j] = q.heap[j], q.heap[i]
-	q.slab.seqs[q.heap[i]].place = int32(i)
-	q.slab.seqs[q.heap[j]].place = int32(j)
+	q.ranks[q.heap[i]].place = int32(i)
+	q.ranks[q.heap[j]].place = int32(j)
 }
 
 func (q *byPriority) up(i int) {

@@ -18,13 +18,9 @@ const (
 // tokens before a step, and emits its last token in step due.
 type sequence struct {
 	base, due  int64
-	joined     int64 // first step in which it decodes
-	order      int64 // rank of its admission among all admissions
-	arrived    int64 // order of arrival among sequences of one priority
-	added      int64 // order in which they were added
-	visit      int64 // the walk that last gave it tokens
-	priority   int32 // the smaller goes first
-	place      int32 // in a queue by priority
+	joined     int64  // first step in which it decodes
+	order      int64  // rank of its admission among all admissions
+	visit      uint32 // the walk that last gave it tokens
 	prompt     int32
 	output     int32
 	generated  int32 // tokens emitted; stale while decoding

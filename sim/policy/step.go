@@ -209,19 +209,6 @@ func (b *batch) interrupt(h Handle, last *settled) {
 // lastAdmitted is who came last into the batch.
 func lastAdmitted(b *batch) Handle { return b.running.tail }
 
-// leastUrgent is who has the highest priority value, of equals the last to arrive, and of equals
-// in that the first in running order.
-func leastUrgent(b *batch) Handle {
-	worst := b.running.head
-	for h := b.seqs[worst].next; h != none; h = b.seqs[h].next {
-		s, w := &b.seqs[h], &b.seqs[worst]
-		if s.priority > w.priority || s.priority == w.priority && s.arrived > w.arrived {
-			worst = h
-		}
-	}
-	return worst
-}
-
 // start clears what the last step left in a decision.
 func (d *Decision) start() {
 	d.Shape = cost.Shape{}

@@ -15,7 +15,7 @@ type VLLMV1 struct {
 	options   VLLMV1Options
 	watermark int // blocks
 	queue     queue
-	added     int64
+	ranked    *byPriority // the queue, if it is by priority
 	reason    Blocked
 	// stuck: the head was refused for want of blocks, and nothing has happened that could help it.
 	stuck   bool
@@ -49,8 +49,8 @@ func NewVLLMV1(pool *kv.Pool, limits Limits, options VLLMV1Options) *VLLMV1 {
 	}
 	v.dropStale, v.cursorSlips = options.DropStale, options.CursorSlips
 	if options.Priority {
-		v.victim = leastUrgent
-		v.queue = &byPriority{slab: &v.slab}
+		v.ranked = new(byPriority)
+		v.victim, v.queue = v.ranked.leastUrgent, v.ranked
 	} else {
 		v.queue = &fifo{slab: &v.slab, list: newList()}
 	}
@@ -61,9 +61,10 @@ func (v *VLLMV1) Add(r Request) Handle {
 	h := v.take()
 	v.seqs[h] = sequence{
 		prompt: int32(r.Prompt), output: int32(r.Output), state: waiting,
-		priority: int32(r.Priority), arrived: r.Arrived, added: v.added,
 	}
-	v.added++
+	if v.ranked != nil {
+		v.ranked.enter(h, r)
+	}
 	v.pool.Share(&v.seqs[h].lease, r.Prefix, r.PrefixTokens, r.Prompt)
 	head := v.queue.head()
 	v.queue.add(h)
