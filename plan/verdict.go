@@ -110,7 +110,7 @@ func bottleneck(p *planning, s report.Summary) string {
 		share float64
 	}{
 		{fmt.Sprintf("sequence slots (max_num_seqs %d)", e.MaxNumSeqs), s.Blocked.Slots},
-		{fmt.Sprintf("KV blocks (%s)", report.Count(int64(s.KV.Blocks))), s.Blocked.KV},
+		{fmt.Sprintf("KV blocks (%s)", report.Count(int64(p.answer.Memory.KVBlocks))), s.Blocked.KV},
 		{fmt.Sprintf("the token budget (max_num_batched_tokens %d)", e.MaxNumBatchedTokens), s.Blocked.Budget},
 	} {
 		if b.share > share {

@@ -15,8 +15,9 @@ type Request struct {
 	Priority int   // smaller is more urgent, as in vLLM
 	Session  int64 // requests of one conversation share it; 0: none
 
-	// Prefix names the prompt's leading blocks of PrefixBlock tokens each: prompts whose
-	// first k entries are equal share their first k*PrefixBlock tokens. Empty: shares nothing.
+	// Prefix names the leading blocks, of PrefixBlock tokens each, of the prompt: prompts whose
+	// first k entries are equal share their first k*PrefixBlock tokens. With more entries than the
+	// prompt has blocks, the others name the answer. Empty: shares nothing.
 	Prefix      []uint64
 	PrefixBlock int
 }

@@ -40,7 +40,7 @@ the warm-up is left out of what is shown.`,
 			if err != nil {
 				return err
 			}
-			if err := writeAnswer(c, answer, format); err != nil {
+			if err := writeResult(c.OutOrStdout(), answer, format); err != nil {
 				return err
 			}
 			if !answer.Verdict.Holds {
@@ -53,17 +53,4 @@ the warm-up is left out of what is shown.`,
 	registerFormat(c, &format)
 	helpByGroup(c, "scenario", "Scenario", "output", "Output", "", "Other")
 	return c
-}
-
-func writeAnswer(c *cobra.Command, a *plan.Answer, format string) error {
-	w := c.OutOrStdout()
-	switch format {
-	case "json":
-		return report.WriteJSON(w, a)
-	case "csv":
-		return report.WriteCSV(w, a)
-	case "md":
-		return a.WriteMarkdown(w)
-	}
-	return a.WriteTable(w)
 }

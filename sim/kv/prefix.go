@@ -16,14 +16,14 @@ type link struct {
 	piece  uint64
 }
 
-// Share names the blocks of a lease that holds nothing yet: pieces name the prompt's leading
-// pieces of pieceTokens each, of which the last may be cut short by the prompt's end. Blocks
-// that lie wholly within them get keys, after all that stands before and within them.
-func (p *Pool) Share(l *Lease, pieces []uint64, pieceTokens, promptTokens int) {
+// Share names the blocks of a lease that holds nothing yet: pieces name the leading pieces, of
+// pieceTokens each, of the tokens it will ever hold, of which the last may be cut short by their
+// end. Blocks that lie wholly within them get keys, after all that stands before and within them.
+func (p *Pool) Share(l *Lease, pieces []uint64, pieceTokens, tokens int) {
 	if !p.caching || len(pieces) == 0 {
 		return
 	}
-	blocks := p.Full(min(len(pieces)*pieceTokens, promptTokens))
+	blocks := p.Full(min(len(pieces)*pieceTokens, tokens))
 	if blocks == 0 {
 		return
 	}

@@ -118,7 +118,9 @@ func (b *batch) part(h Handle, step int64) {
 // which those are full that so many tokens fill. It may still stand in partials.
 func (b *batch) leave(h Handle, tokens int, comesBack bool) {
 	b.running.remove(b.seqs, h)
-	b.pool.Release(&b.seqs[h].lease, b.pool.Full(tokens), comesBack)
+	full := b.pool.Full(tokens)
+	b.pool.Register(&b.seqs[h].lease, full)
+	b.pool.Release(&b.seqs[h].lease, full, comesBack)
 }
 
 // scheduledOne notes that a sequence that was decoding is computing its token, and holds the block

@@ -40,8 +40,9 @@ type Request struct {
 	Priority int   // the smaller goes first, where a policy goes by it
 	Arrived  int64 // order of arrival among requests of one priority
 
-	// Prefix names the prompt's leading pieces of PrefixTokens tokens each: requests whose first
-	// pieces are equal share these tokens. It is not kept.
+	// Prefix names the leading pieces, of PrefixTokens tokens each, of the prompt: requests whose
+	// first pieces are equal share these tokens. With more pieces than the prompt has, the others
+	// name the answer, which can be found when its sequence has left the batch. It is not kept.
 	Prefix       []uint64
 	PrefixTokens int
 }

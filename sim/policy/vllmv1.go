@@ -65,7 +65,13 @@ func (v *VLLMV1) Add(r Request) Handle {
 	if v.ranked != nil {
 		v.ranked.enter(h, r)
 	}
-	v.pool.Share(&v.seqs[h].lease, r.Prefix, r.PrefixTokens, r.Prompt)
+	if len(r.Prefix) > 0 {
+		named := r.Prompt
+		if (len(r.Prefix)-1)*r.PrefixTokens >= r.Prompt {
+			named += r.Output
+		}
+		v.pool.Share(&v.seqs[h].lease, r.Prefix, r.PrefixTokens, named)
+	}
 	head := v.queue.head()
 	v.queue.add(h)
 	if v.queue.head() != head {
