@@ -243,7 +243,9 @@ func (c *Cluster) route(slot int32) {
 	c.loads[i].Requests++
 	c.loads[i].Tokens += int(l.prompt)
 	r := &c.replicas[i]
-	q := policy.Request{Prompt: int(l.prompt), Output: int(l.output), Arrived: int64(l.arrival)}
+	// Real clocks tell any two arrivals apart. With ties vLLM's priority rules may take two requests'
+	// blocks from each other for ever.
+	q := policy.Request{Prompt: int(l.prompt), Output: int(l.output), Arrived: int64(c.counts.Arrived), ID: l.id}
 	if m := l.more; m != nil {
 		q.Priority, q.Prefix, q.PrefixTokens = m.priority, m.prefix, m.prefixTokens
 		l.more = nil

@@ -66,6 +66,7 @@ type replica struct {
 	decision policy.Decision
 	outcome  policy.Outcome
 	slots    []int32 // of the policy's handles
+	losers   []int64 // preempted since the last decided step
 
 	queries, hits int64 // of the prefix cache, in steps decided so far
 }
@@ -105,9 +106,7 @@ func (c *Cluster) begin(r *replica) {
 // decide asks the policy for a step; false when there is none.
 func (c *Cluster) decide(r *replica, to *decided) bool {
 	d := &r.decision
-	if !r.policy.Schedule(d) {
-		return false
-	}
+	computes := r.policy.Schedule(d)
 	for _, h := range d.Started {
 		c.lives[r.slots[h]].firstSchedule = c.now
 	}
@@ -117,7 +116,6 @@ func (c *Cluster) decide(r *replica, to *decided) bool {
 			l.interrupted = c.now
 		}
 	}
-	to.losers = to.losers[:0]
 	for _, h := range d.Preempted {
 		l := &c.lives[r.slots[h]]
 		l.preemptions++
@@ -125,8 +123,12 @@ func (c *Cluster) decide(r *replica, to *decided) bool {
 		if l.firstToken != unset && l.interrupted == unset {
 			l.interrupted = c.now
 		}
-		to.losers = append(to.losers, l.id)
+		r.losers = append(r.losers, l.id)
 	}
+	if !computes {
+		return false // whom this preempted, the next step tells
+	}
+	to.losers, r.losers = r.losers, to.losers[:0]
 	time, bound := c.config.Cost.StepTime(d.Shape)
 	if d.Shape.Tokens == 0 {
 		time = 1 // nothing is computed, and the next decision differs

@@ -18,7 +18,8 @@ type Policy interface {
 	Add(Request) Handle
 	// Abort forgets a sequence and frees what it held. A step that computes it goes on without it.
 	Abort(Handle)
-	// Schedule decides the next step; false when there is nothing to compute.
+	// Schedule decides the next step; false when there is nothing to compute, though someone may
+	// have been preempted.
 	Schedule(*Decision) bool
 	// Commit applies the step that Schedule decided.
 	Commit(*Outcome)
@@ -39,6 +40,7 @@ type Request struct {
 
 	Priority int   // the smaller goes first, where a policy goes by it
 	Arrived  int64 // order of arrival among requests of one priority
+	ID       int64 // order of admission among requests that are equal in both; else that of Add
 
 	// Prefix names the leading pieces, of PrefixTokens tokens each, of the prompt: requests whose
 	// first pieces are equal share these tokens. With more pieces than the prompt has, the others

@@ -21,8 +21,8 @@ func (q *fifo) head() Handle     { return q.list.head }
 func (q *fifo) remove(h Handle)  { q.list.remove(q.slab.seqs, h) }
 func (q *fifo) size() int        { return q.list.len }
 
-// byPriority goes by priority, then arrival, then the order in which sequences were added; having
-// been preempted is no advantage. It is a binary heap.
+// byPriority goes by priority, then arrival, then id, then the order in which sequences were added;
+// having been preempted is no advantage. It is a binary heap.
 type byPriority struct {
 	heap  []Handle
 	ranks []rank // by handle
@@ -34,6 +34,7 @@ type rank struct {
 	priority int32 // the smaller goes first
 	place    int32 // in the heap
 	arrived  int64
+	id       int64
 	added    int64
 }
 
@@ -42,7 +43,7 @@ func (q *byPriority) enter(h Handle, r Request) {
 	for int(h) >= len(q.ranks) {
 		q.ranks = append(q.ranks, rank{})
 	}
-	q.ranks[h] = rank{priority: int32(r.Priority), arrived: r.Arrived, added: q.added}
+	q.ranks[h] = rank{priority: int32(r.Priority), arrived: r.Arrived, id: r.ID, added: q.added}
 	q.added++
 }
 
@@ -53,6 +54,9 @@ func (q *byPriority) before(a, b Handle) bool {
 	}
 	if x.arrived != y.arrived {
 		return x.arrived < y.arrived
+	}
+	if x.id != y.id {
+		return x.id < y.id
 	}
 	return x.added < y.added
 }
