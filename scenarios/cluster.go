@@ -21,10 +21,15 @@ func (s *Scenario) Cluster() *sim.Cluster {
 	})
 }
 
-// UsableBlocks is how many blocks of a replica requests can hold: in vLLM, all but the null block.
+// UsableBlocks is how many blocks of a replica one request can hold: in vLLM V1, all but the null
+// block.
 func (s *Scenario) UsableBlocks() int {
 	blocks, _ := s.KVBlocks()
-	if s.Engine.Policy == "vllm-v1" {
+	switch {
+	case profiles[s.Engine.Models].v0:
+		// A prompt that would not leave the watermark is never admitted.
+		blocks -= int(policy.V0Watermark*float64(blocks)) + 1
+	case s.Engine.Policy == "vllm-v1":
 		blocks--
 	}
 	return blocks
@@ -42,6 +47,9 @@ func (s *Scenario) policy() policy.Policy {
 		return policy.NewClassic(kv.NewPool(blocks, e.BlockSize), limits, e.Watermark)
 	}
 	p := profiles[e.Models]
+	if p.v0 {
+		return policy.NewVLLMV0(kv.NewPool(blocks, e.BlockSize), limits)
+	}
 	pool := kv.NewPool(s.UsableBlocks(), e.BlockSize)
 	if e.EnablePrefixCaching {
 		pool = kv.NewCachingPool(s.UsableBlocks(), e.BlockSize, p.unhashedFirst)

@@ -29,7 +29,7 @@ var policies = map[string]policyFacts{
 		{"async_scheduling", func(e Engine) bool { return e.AsyncScheduling }},
 		{"scheduler_reserve_full_isl", func(e Engine) bool { return e.SchedulerReserveFullISL }},
 	}},
-	"vllm-v1": {models: []string{"vllm-0.28", "vllm-0.19", "vllm-classic-v1"}},
+	"vllm-v1": {models: []string{"vllm-0.28", "vllm-0.19", "vllm-classic-v1", "vllm-v0"}},
 }
 
 // A profile is what differs between the versions that vllm-v1 follows.
@@ -47,6 +47,8 @@ type profile struct {
 	// cursorFollows: taking a victim out in front of the request that needs room makes nobody
 	// miss the step.
 	cursorFollows bool
+	// v0: the first scheduler, whole prompts before decodes, without a prefix cache.
+	v0 bool
 	// chunkedOffBreaks: without chunked prefill, nobody passes a prompt beyond the budget.
 	chunkedOffBreaks bool
 }
@@ -56,6 +58,7 @@ var profiles = map[string]profile{
 		unhashedFirst: true, staleDelivered: true, cursorFollows: true, chunkedOffBreaks: true},
 	"vllm-0.19":       {utilization: 0.9, async: true, reserves: true, chunkedOffBreaks: true},
 	"vllm-classic-v1": {utilization: 0.9},
+	"vllm-v0":         {utilization: 0.9, v0: true, chunkedOffBreaks: true},
 }
 
 func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
@@ -86,8 +89,9 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 	e.LongPrefillTokenThreshold = b.whole("long_prefill_token_threshold", nonNegative(workload.MaxTokens))
 	e.SchedulingPolicy = b.choice("scheduling_policy", "fcfs", "priority")
 	e.TensorParallelSize = b.whole("tensor_parallel_size", positive(mostGPUs))
-	e.EnableChunkedPrefill = b.flag("enable_chunked_prefill")
-
+	if e.EnableChunkedPrefill = !p.v0; given("enable_chunked_prefill") {
+		e.EnableChunkedPrefill = b.flag("enable_chunked_prefill")
+	}
 	if e.GPUMemoryUtilization = p.utilization; given("gpu_memory_utilization") {
 		e.GPUMemoryUtilization = b.number("gpu_memory_utilization", positive(1))
 	} else {
@@ -96,7 +100,7 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 	if given("watermark") {
 		e.Watermark = b.number("watermark", between(0, 0.99))
 	}
-	if e.EnablePrefixCaching = true; given("enable_prefix_caching") {
+	if e.EnablePrefixCaching = !p.v0; given("enable_prefix_caching") {
 		e.EnablePrefixCaching = b.flag("enable_prefix_caching")
 	}
 	if e.AsyncScheduling = p.async; given("async_scheduling") {
@@ -106,6 +110,9 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 		e.SchedulerReserveFullISL = b.flag("scheduler_reserve_full_isl")
 	}
 	tokens, seqs := serverDefaults(gpu, p)
+	if p.v0 {
+		tokens, seqs = 2048, 256
+	}
 	if e.MaxNumSeqs = seqs; given("max_num_seqs") {
 		e.MaxNumSeqs = b.whole("max_num_seqs", positive(1e6))
 	}
@@ -171,6 +178,22 @@ func (r *reading) checkVLLM(b *block, e Engine, p profile) {
 	}
 	if !p.reserves && e.SchedulerReserveFullISL {
 		r.addAmong(among("scheduler_reserve_full_isl", "models"), "%s does not have scheduler_reserve_full_isl: true", e.Models)
+	}
+	if p.v0 {
+		for _, f := range []struct {
+			key string
+			set bool
+		}{
+			{"enable_prefix_caching", e.EnablePrefixCaching}, {"enable_chunked_prefill", e.EnableChunkedPrefill},
+			{"long_prefill_token_threshold", e.LongPrefillTokenThreshold != 0}, {"async_scheduling", e.AsyncScheduling},
+		} {
+			if f.set {
+				r.addAmong(among(f.key, "models"), "%s with %s is not modelled", e.Models, f.key)
+			}
+		}
+		if e.SchedulingPolicy == "priority" {
+			r.addAmong(among("scheduling_policy", "models"), "%s does not have scheduling_policy: priority", e.Models)
+		}
 	}
 	if !p.chunkedOffBreaks && !e.EnableChunkedPrefill {
 		r.addAmong(among("enable_chunked_prefill", "models"), "%s without chunked prefill is not modelled", e.Models)

@@ -55,13 +55,20 @@ func (r *reading) checkMemory(s *Scenario) {
 			gib(m.WeightsBytes), gib(m.UsableBytes), gib(m.WeightsBytes-m.UsableBytes+float64(block)), fits(*s))
 		return
 	}
+	usable := s.UsableBlocks()
+	if _, isVLLM := profiles[s.Engine.Models]; isVLLM && s.Engine.MaxModelLen > usable*s.Engine.BlockSize {
+		r.addAmong(append([]string{"engine.max_model_len", "engine.num_gpu_blocks", "engine.policy"}, shape...),
+			"vLLM would not start: max_model_len %d needs %d KV blocks, there are %d (set max_model_len to at most %d)",
+			s.Engine.MaxModelLen, (s.Engine.MaxModelLen+s.Engine.BlockSize-1)/s.Engine.BlockSize, usable, max(usable, 0)*s.Engine.BlockSize)
+		return
+	}
 	lengths := []string{"workload.prompt_tokens", "workload.output_tokens"}
 	least := s.Workload.Prompt.least() + s.Workload.Output.least()
 	if longest := s.Engine.MaxModelLen; least > longest {
 		r.addAmong(append(lengths, "engine.max_model_len"),
 			"prompt and output must fit max_model_len %d, have %d tokens", longest, least)
 	}
-	if tokens := blocks * s.Engine.BlockSize; least > tokens {
+	if tokens := usable * s.Engine.BlockSize; least > tokens {
 		r.addAmong(append(lengths, append(shape, "engine.num_gpu_blocks", "model.kv_bytes_per_token")...),
 			"prompt and output must fit the KV cache of %d blocks, %d tokens, have %d", blocks, tokens, least)
 	}

@@ -31,6 +31,7 @@ type csvDecoder struct {
 	columns []field // in the file's order; the role of an unknown one is roleNone
 	ids     []uint64
 	hidden  []byte // a quoted field, unquoted
+	ranges  []byte // of the row, to be spelt out once its prompt is known
 }
 
 // newCSVDecoder reads a header.
@@ -98,6 +99,7 @@ func refuseCSV(names []string) error {
 
 func (d *csvDecoder) decode(line []byte, r *row) error {
 	*r = row{}
+	d.ranges = d.ranges[:0]
 	n := 0
 	for rest, more := line, true; more; n++ {
 		var cell []byte
@@ -121,6 +123,9 @@ func (d *csvDecoder) decode(line []byte, r *row) error {
 	}
 	if n != len(d.columns) {
 		return fmt.Errorf("must have %d columns as the header, has %d", len(d.columns), n)
+	}
+	if len(d.ranges) > 0 && r.prompt > 0 {
+		return d.spellOut(r)
 	}
 	return nil
 }
@@ -171,6 +176,8 @@ func (d *csvDecoder) set(role role, cell []byte, r *row) (err error) {
 		r.session = nameSession(cell)
 	case rolePrefix:
 		err = d.prefix(cell, r)
+	case rolePrefixRanges:
+		d.ranges = append(d.ranges, cell...)
 	}
 	return err
 }

@@ -19,10 +19,11 @@ const (
 	roleSession     // a whole number
 	roleSessionName // any text
 	rolePrefix
+	rolePrefixRanges
 )
 
 // required is set for each role that a row may not be without.
-var required = [...]bool{roleArrival: true, rolePrompt: true, roleOutput: true, rolePrefix: false}
+var required = [...]bool{roleArrival: true, rolePrompt: true, roleOutput: true, rolePrefixRanges: false}
 
 // A stamp is how a format writes instants.
 type stamp uint8
@@ -88,6 +89,9 @@ type format struct {
 // formats are tried in this order: one that asks for more fields stands before one
 // that is content with some of them.
 var formats = []format{
+	{name: "vllm-run", stamp: stampSeconds, block: 16, fromStart: true, fields: []field{
+		{name: "arrival_s", role: roleArrival}, {name: "input_tokens", role: rolePrompt}, {name: "output_tokens", role: roleOutput},
+		{name: "block_hash_ranges", role: rolePrefixRanges}}},
 	{name: "llmsim", stamp: stampSeconds, block: 16, fromStart: true, fields: []field{
 		{name: "arrival_s", role: roleArrival}, {name: "input_tokens", role: rolePrompt}, {name: "output_tokens", role: roleOutput},
 		{name: "priority", role: rolePriority, optional: true}, {name: "session", role: roleSession, optional: true},
