@@ -25,10 +25,10 @@ type SessionOptions struct {
 
 // A session is a conversation under way.
 type session struct {
-	id        int64
-	group     int
-	common    int    // pieces at its start that are its group's
-	turns     []turn // to come
+	id     int64
+	group  int
+	common int    // pieces at its start that are its group's
+	turns  []turn // to come
 }
 
 type turn struct{ prompt, output int32 }
@@ -63,7 +63,7 @@ type dueTurn struct {
 // Of one instant, later turns are sent before first ones, in the order of their Done calls.
 //
 // Prefix names the whole context, the answer included that is still to be given: its entries
-// beyond the prompt stand for that answer's tokens.
+// beyond the prompt stand for that answer's tokens. The last, if cut short, is nobody else's.
 func Sessions(starts Arrivals, lengths PairSource, options SessionOptions) Peeker {
 	return &sessions{
 		SessionOptions: options, starts: starts, lengths: lengths,
@@ -141,17 +141,21 @@ func (s *sessions) begin() *session {
 	return c
 }
 
-// prefix names the pieces of a turn's prompt and output; none of one that will be refused.
+// prefix names the pieces of the next request's prompt and output; none if it will be refused.
 func (s *sessions) prefix(c *session, t turn) []uint64 {
 	tokens := int(t.prompt) + int(t.output)
 	if tokens > s.Context {
 		return nil
 	}
+	whole := tokens / s.Block
 	pieces := make([]uint64, (tokens+s.Block-1)/s.Block)
 	for i := range pieces {
-		if i < c.common {
+		switch {
+		case i == whole:
+			pieces[i] = lastPiece(s.issued)
+		case i < c.common:
 			pieces[i] = groupPiece(c.group, i)
-		} else {
+		default:
 			pieces[i] = sessionPiece(c.id, i)
 		}
 	}

@@ -15,11 +15,12 @@ type Groups struct {
 	Stream        *rng.Stream
 }
 
-// Names of pieces of text. A synthetic workload has two kinds, which the highest bit tells apart;
-// MaxTokens pieces of one text, and 2^39 texts of a kind, have different names.
+// Names of pieces of text, of which a synthetic workload has three kinds, told apart by the highest
+// bits. MaxTokens pieces of one text, and 2^38 texts of a kind, have different names.
 const (
 	pieceBits = 24
 	ofGroups  = 1 << 63
+	ofNobody  = 1 << 62
 )
 
 func groupPiece(group, index int) uint64 {
@@ -30,14 +31,17 @@ func sessionPiece(session int64, index int) uint64 {
 	return uint64(session)<<pieceBits | uint64(index)
 }
 
-type shared struct {
+// lastPiece is the cut piece that a request's text ends with: only it reads just so.
+func lastPiece(request int64) uint64 { return ofNobody | uint64(request) }
+
+type grouped struct {
 	Source
 	groups Groups
 	names  []uint64 // by group
 }
 
 type sharedFeedback struct {
-	*shared
+	*grouped
 	feedback Feedback
 }
 
@@ -47,7 +51,7 @@ func (s *sharedFeedback) Done(id int64, at time.Duration) { s.feedback.Done(id, 
 // groups, which its length counts, and with as many of them as it has room for. The source must
 // not tell what its prompts share; a Feedback one stays one.
 func Shared(source Source, groups Groups) Source {
-	s := &shared{source, groups, make([]uint64, groups.Count)}
+	s := &grouped{source, groups, make([]uint64, groups.Count)}
 	for i := range s.names {
 		s.names[i] = groupPiece(i, 0)
 	}
@@ -57,7 +61,7 @@ func Shared(source Source, groups Groups) Source {
 	return s
 }
 
-func (s *shared) Next() (Request, bool) {
+func (s *grouped) Next() (Request, bool) {
 	r, ok := s.Source.Next()
 	if ok {
 		g := s.groups.Stream.IntN(len(s.names))
