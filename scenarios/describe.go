@@ -9,6 +9,10 @@ import (
 func (w Workload) String() string {
 	a := w.Arrivals
 	var text string
+	rate := fmt.Sprintf("%g req/s", a.Rate)
+	if w.inSessions() {
+		rate = fmt.Sprintf("%g sessions/s", a.Rate)
+	}
 	switch a.Process {
 	case "trace":
 		text = "trace " + a.Trace.Name
@@ -30,17 +34,35 @@ func (w Workload) String() string {
 	case "all-at-once":
 		text = "all at once"
 	case "gamma":
-		text = fmt.Sprintf("gamma arrivals at %g req/s, CV %g", a.Rate, a.CV)
+		text = fmt.Sprintf("gamma arrivals at %s, CV %g", rate, a.CV)
 	case "poisson":
-		text = fmt.Sprintf("Poisson arrivals at %g req/s", a.Rate)
+		text = fmt.Sprintf("Poisson arrivals at %s", rate)
 	default:
-		text = fmt.Sprintf("%s arrivals at %g req/s", a.Process, a.Rate)
+		text = fmt.Sprintf("%s arrivals at %s", a.Process, rate)
 	}
 	if a.Grid > 0 {
 		text += fmt.Sprintf(" on a grid of %v", a.Grid)
 	}
-	return fmt.Sprintf("%s, %s in / %s out tokens", text, w.Prompt, w.Output)
+	if w.inSessions() {
+		text += fmt.Sprintf(", sessions of %s turns", w.Sessions.Turns)
+		if w.Sessions.ThinkTime > 0 {
+			text += fmt.Sprintf(" that think for %v", w.Sessions.ThinkTime)
+		}
+		text += fmt.Sprintf(", %s new in / %s out tokens a turn", w.Prompt, w.Output)
+	} else {
+		text += fmt.Sprintf(", %s in / %s out tokens", w.Prompt, w.Output)
+	}
+	switch p := w.Prefix; p.Groups {
+	case 0:
+		return text
+	case 1:
+		return text + fmt.Sprintf(", one system prompt of %d tokens", p.Tokens)
+	default:
+		return text + fmt.Sprintf(", %d system prompts of %d tokens", p.Groups, p.Tokens)
+	}
 }
+
+func (w Workload) inSessions() bool { return w.Sessions.Turns.Kind != "" }
 
 func (t Tokens) String() string {
 	switch t.Kind {

@@ -91,6 +91,23 @@ type Workload struct {
 	Prompt   Tokens
 	Output   Tokens
 	Requests int // 0: all that the trace has
+
+	Prefix   SystemPrompts `json:",omitzero"`
+	Sessions Sessions      `json:",omitzero"`
+}
+
+// SystemPrompts are texts, Groups of them and all as likely, with the Tokens of one of which every
+// prompt starts. No groups: prompts share nothing.
+type SystemPrompts struct {
+	Groups int
+	Tokens int
+}
+
+// Sessions are conversations: Arrivals are then those of their first turns, and prompts are what is
+// new of each. Without Turns there are none.
+type Sessions struct {
+	Turns     Tokens // a distribution of turns
+	ThinkTime time.Duration
 }
 
 // Arrivals is when requests come. Fields that its process does not use are zero.

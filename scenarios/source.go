@@ -36,8 +36,11 @@ func (s *Scenario) Source() (workload.Source, []string, error) {
 		return nil, nil, err
 	}
 	notes = append(notes, more...)
+	if s.Engine.EnablePrefixCaching && s.Workload.Prefix.Groups == 0 && !s.Workload.inSessions() {
+		notes = append(notes, "no prompts share a prefix: the prefix hit rate is assumed to be 0")
+	}
 	if a.Process == "closed" {
-		return workload.Closed(a.Concurrency, a.ThinkTime, lengths, s.Workload.Requests), notes, nil
+		return s.shared(workload.Closed(a.Concurrency, a.ThinkTime, lengths, s.Workload.Requests)), notes, nil
 	}
 	stream := rng.New(s.Seed, workload.ForArrivals)
 	var arrivals workload.Arrivals
@@ -56,7 +59,40 @@ func (s *Scenario) Source() (workload.Source, []string, error) {
 	if a.Grid > 0 {
 		arrivals = workload.OnGrid(arrivals, a.Grid)
 	}
-	return workload.Open(arrivals, lengths, s.Workload.Requests), notes, nil
+	if s.Workload.inSessions() {
+		source, more, err := s.sessions(arrivals, lengths)
+		return source, append(notes, more...), err
+	}
+	return s.shared(workload.Open(arrivals, lengths, s.Workload.Requests)), notes, nil
+}
+
+// shared has prompts start with the workload's system prompts, if it has any.
+func (s *Scenario) shared(source workload.Source) workload.Source {
+	if s.Workload.Prefix.Groups == 0 {
+		return source
+	}
+	return workload.Shared(source, s.groups())
+}
+
+func (s *Scenario) groups() workload.Groups {
+	p := s.Workload.Prefix
+	return workload.Groups{Count: p.Groups, Tokens: p.Tokens, Stream: rng.New(s.Seed, workload.ForGroups)}
+}
+
+func (s *Scenario) sessions(starts workload.Arrivals, lengths workload.PairSource) (workload.Source, []string, error) {
+	w := s.Workload
+	turns, notes, err := s.draw(w.Sessions.Turns, workload.ForTurns)
+	if err != nil {
+		return nil, nil, err
+	}
+	return workload.Sessions(starts, lengths, workload.SessionOptions{
+		Turns:    turns,
+		Think:    w.Sessions.ThinkTime,
+		Context:  min(s.Engine.MaxModelLen, s.UsableBlocks()*s.Engine.BlockSize),
+		Requests: w.Requests,
+		Block:    s.Engine.BlockSize, // the coarsest pieces that tell blocks apart exactly
+		Groups:   s.groups(),
+	}), notes, nil
 }
 
 // Requests is how many the workload has; 0 if its trace can't be read.
@@ -137,6 +173,8 @@ func (s *Scenario) draw(t Tokens, purpose string) (workload.Lengths, []string, e
 			return workload.NewCDF(l.cdf, stream), nil, nil
 		case l.values != nil:
 			return workload.NewEmpirical(l.values, stream), nil, nil
+		case purpose == workload.ForTurns:
+			return nil, nil, fmt.Errorf("%s: must be a list of numbers or a distribution function to draw turns from, is a trace", t.File.Path)
 		case purpose == workload.ForPrompts:
 			return workload.NewEmpirical(l.prompts, stream), l.notes, nil
 		}
@@ -155,6 +193,7 @@ func (s *Scenario) Digest() (string, error) {
 	figures.Workload.Arrivals.Trace = File{}
 	figures.Workload.Prompt.File = File{}
 	figures.Workload.Output.File = File{}
+	figures.Workload.Sessions.Turns.File = File{}
 	var contents []string
 	if s.Workload.Arrivals.Process == "trace" {
 		t, err := s.trace()
@@ -163,7 +202,7 @@ func (s *Scenario) Digest() (string, error) {
 		}
 		contents = append(contents, t.Digest)
 	}
-	for _, t := range []Tokens{s.Workload.Prompt, s.Workload.Output} {
+	for _, t := range []Tokens{s.Workload.Prompt, s.Workload.Output, s.Workload.Sessions.Turns} {
 		if t.Kind == "empirical" {
 			l, err := s.opened().lengthsOf(t.File)
 			if err != nil {

@@ -113,11 +113,12 @@ func fields(a, b reflect.Value, path string) (differ []string) {
 
 // An experiment changes one field of the base model, and its variants one of the experiment's;
 // with more, a difference in results has no single cause. A variant that changes the engine keeps
-// the workload.
+// the workload. A scenario under vLLM's policy is compared under it, with its defaults.
 func TestEveryExperimentChangesOneField(t *testing.T) {
 	against := map[string]string{
 		"e1": "base", "e2": "base", "e3": "base", "e4": "base", "e5": "base", "e6-64": "base", "e7": "base",
 		"e1-single": "e1", "e1-uniform": "e1", "e1-open": "e1", "e2-long": "e2", "e3-budget-2048": "e3",
+		"prefix": "base", "sessions": "base",
 		"e5-no-watermark": "e5", "e6-16": "e6-64", "e6-32": "e6-64", "e7-bunched": "e7", "base": "base",
 	}
 	for _, name := range Names() {
@@ -127,7 +128,8 @@ func TestEveryExperimentChangesOneField(t *testing.T) {
 			continue
 		}
 		var engine, work []string
-		a, b := load(t, name), load(t, other)
+		a := load(t, name)
+		b := load(t, other, Edit{Path: "engine.policy", Value: a.Engine.Policy})
 		for _, path := range fields(reflect.ValueOf(*a), reflect.ValueOf(*b), "") {
 			if strings.HasPrefix(path, ".Workload") {
 				work = append(work, path)

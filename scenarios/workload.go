@@ -22,6 +22,9 @@ var processes = map[string]struct{ needs, takes []string }{
 	"all-at-once": {nil, nil},
 }
 
+// mostGroups bounds the system prompts of a workload.
+const mostGroups = 1e6
+
 var arrivalKeys = []string{"rate", "cv", "grid", "concurrency", "think_time", "file", "spread", "speedup"}
 
 func (r *reading) workload(b *block) (w Workload) {
@@ -29,9 +32,11 @@ func (r *reading) workload(b *block) (w Workload) {
 	w.Arrivals = r.arrivals(b.block("arrivals"))
 	process := w.Arrivals.Process
 	if process == "trace" {
-		for _, key := range []string{"prompt_tokens", "output_tokens"} {
-			if n := b.get(key); n != nil {
-				r.add(n, join(b.path, key), "makes no sense with process trace, which brings its own lengths")
+		for _, own := range [][2]string{
+			{"prompt_tokens", "lengths"}, {"output_tokens", "lengths"}, {"prefix", "prefixes"}, {"sessions", "sessions"},
+		} {
+			if n := b.get(own[0]); n != nil {
+				r.add(n, join(b.path, own[0]), "makes no sense with process trace, which brings its own %s", own[1])
 			}
 		}
 		if b.has("requests") {
@@ -39,7 +44,17 @@ func (r *reading) workload(b *block) (w Workload) {
 		}
 		return w
 	}
-	w.Prompt, w.Output = r.tokens(b, "prompt_tokens"), r.tokens(b, "output_tokens")
+	w.Prompt, w.Output = r.tokens(b, "prompt_tokens", "tokens"), r.tokens(b, "output_tokens", "tokens")
+	if b.has("prefix") {
+		w.Prefix = r.systemPrompts(b.block("prefix"))
+	}
+	if b.has("sessions") {
+		if process == "closed" {
+			r.add(b.get("sessions"), join(b.path, "sessions"),
+				"makes no sense with process closed, whose streams wait for answers themselves: have sessions start by poisson, gamma, constant or all-at-once")
+		}
+		w.Sessions = r.sessions(b.block("sessions"))
+	}
 	w.Requests = 10_000
 	if b.has("requests") {
 		w.Requests = b.whole("requests", positive(mostRequests))
@@ -105,10 +120,26 @@ func (r *reading) arrivals(b *block) (a Arrivals) {
 	return a
 }
 
+func (r *reading) systemPrompts(b *block) (p SystemPrompts) {
+	defer b.close()
+	p.Groups = b.whole("groups", positive(mostGroups))
+	p.Tokens = b.whole("tokens", positive(workload.MaxTokens))
+	return p
+}
+
+func (r *reading) sessions(b *block) (s Sessions) {
+	defer b.close()
+	s.Turns = r.tokens(b, "turns", "turns")
+	if b.has("think_time") {
+		s.ThinkTime = b.duration("think_time", nonNegative(float64(longest)))
+	}
+	return s
+}
+
 var kinds = []string{"uniform", "normal", "lognormal", "empirical"}
 
-// tokens reads a number, or the name of a distribution with its parameters.
-func (r *reading) tokens(b *block, key string) (t Tokens) {
+// tokens reads a number of what is counted, or the name of a distribution with its parameters.
+func (r *reading) tokens(b *block, key, counted string) (t Tokens) {
 	n, at := b.get(key), join(b.path, key)
 	if n == nil {
 		if b.node != nil {
@@ -116,7 +147,7 @@ func (r *reading) tokens(b *block, key string) (t Tokens) {
 		}
 		return t
 	}
-	const want = "a number of tokens or {uniform: [lo, hi]}, {normal: [mean, sd]}, {lognormal: [median, sigma]} or {empirical: file}"
+	want := "a number of " + counted + " or {uniform: [lo, hi]}, {normal: [mean, sd]}, {lognormal: [median, sigma]} or {empirical: file}"
 	if isAlias(n) {
 		return t
 	}

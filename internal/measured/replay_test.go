@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,48 +47,14 @@ func number(t *testing.T, row map[string]string, name string) float64 {
 	return x
 }
 
-// ids spells out ranges such as "0-146;200-201".
-func ids(t *testing.T, ranges string) (all []uint64) {
-	t.Helper()
-	for _, part := range strings.FieldsFunc(ranges, func(r rune) bool { return r == ';' || r == '|' || r == ' ' }) {
-		from, to, found := strings.Cut(part, "-")
-		lo, err := strconv.ParseUint(from, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		hi := lo
-		if found {
-			if hi, err = strconv.ParseUint(to, 10, 64); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for id := lo; id <= hi; id++ {
-			all = append(all, id)
-		}
-	}
-	return all
-}
-
-type replay struct {
-	requests []workload.Request
-	next     int
-}
-
-func (r *replay) Next() (workload.Request, bool) {
-	if r.next == len(r.requests) {
-		return workload.Request{}, false
-	}
-	r.next++
-	return r.requests[r.next-1], true
-}
-
 // A real run of vLLM 0.19 on an RTX 4090, 300 requests whose cache is full most of the time,
 // replayed under a roofline whose three constants were fitted to it: the scheduler, the cache and
 // the preemptions have to be right for the running sequences and the cache to be in step with it
 // second by second.
 func TestRTX4090Replay(t *testing.T) {
 	dir := shared.Data(t, "measured", "vllm-runs")
-	requests := table(t, filepath.Join(dir, "rtx4090-llama-3.1-8b.requests.csv"))
+	path := filepath.Join(dir, "rtx4090-llama-3.1-8b.requests.csv")
+	requests := table(t, path)
 	seconds := table(t, filepath.Join(dir, "rtx4090-llama-3.1-8b.timeseries.csv"))
 
 	var edits []scenarios.Edit
@@ -113,13 +78,13 @@ func TestRTX4090Replay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	source := &replay{}
-	for i, row := range requests {
-		source.requests = append(source.requests, workload.Request{
-			ID: int64(i), Arrival: time.Duration(math.Round(number(t, row, "arrival_s") * 1e9)),
-			Prompt: int(number(t, row, "input_tokens")), Output: int(number(t, row, "output_tokens")),
-			Prefix: ids(t, row["block_hash_ranges"]), PrefixBlock: 16,
-		})
+	trace, err := workload.OpenTrace(path, workload.TraceOptions{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := trace.Source()
+	if err != nil {
+		t.Fatal(err)
 	}
 	var tpot, e2e, ttft, tpotBias, e2eBias, ttftBias float64
 	n := 0

@@ -16,8 +16,11 @@ type Pool struct {
 	emptyLast   bool   // blocks that are not full go to the end of the list, too
 	items       []item // of the free list, and held blocks that have a key; the first is the list's end
 	spare       []int32
-	chains      map[link]int32
-	oldest      []int32 // by key: the block that got it first, of those that are left; else 0
+	chains      []chain
+	spareChains []int32
+	known       map[link]int32
+	oldest      []int32           // by key: the block that got it first, of those that are left; else 0
+	spareKeys   map[int32][]int32 // by their number: ranges of keys that are free again
 }
 
 // NewPool returns a pool of free blocks that hold blockSize tokens each; both are positive.
@@ -33,7 +36,7 @@ func NewPool(blocks, blockSize int) *Pool {
 func NewCachingPool(blocks, blockSize int, unhashedFirst bool) *Pool {
 	p := NewPool(blocks, blockSize)
 	p.caching, p.emptyLast = true, !unhashedFirst
-	p.chains = map[link]int32{}
+	p.known, p.spareKeys = map[link]int32{}, map[int32][]int32{}
 	return p
 }
 
@@ -124,5 +127,9 @@ func (p *Pool) Release(l *Lease, full int, comesBack bool) {
 	l.blocks = 0
 	if !comesBack {
 		p.forget(l)
+		if l.prefix != nil {
+			p.unref(l.prefix.last)
+			l.prefix = nil
+		}
 	}
 }

@@ -1,19 +1,31 @@
 package kv
 
-// A Prefix names the leading blocks of a prompt that others may share: two prompts share a block
-// exactly when its key is the same.
+// A Prefix names the leading blocks of a lease that others may share: two share a block exactly
+// when its key is the same.
 type Prefix struct {
 	keys []int32
+	of   []int32 // the chain that each key belongs to
+	last int32   // the longest chain
 	held []int32 // items of the blocks that its lease holds, from the first on
 }
 
 // Blocks is how many have a key.
 func (x *Prefix) Blocks() int { return len(x.keys) }
 
-// A link is one more piece of prompt behind those that a chain stands for.
+// A link is one more piece of prompt behind those that a chain stands for. The first one stands
+// behind minus the number of tokens of the pieces.
 type link struct {
 	before int32
 	piece  uint64
+}
+
+// A chain stands for a sequence of pieces, as long as someone has use for it: a lease, a block
+// that can be found, or a longer chain.
+type chain struct {
+	link
+	refs  int32
+	first int32 // of its keys: one for each block that can end in its last piece
+	keys  int32
 }
 
 // Share names the blocks of a lease that holds nothing yet: pieces name the leading pieces, of
@@ -27,28 +39,66 @@ func (p *Pool) Share(l *Lease, pieces []uint64, pieceTokens, tokens int) {
 	if blocks == 0 {
 		return
 	}
-	// A piece has keys for every block that can end in it.
-	stride := int32((pieceTokens + p.blockSize - 1) / p.blockSize)
-	x := &Prefix{keys: make([]int32, 0, blocks)}
-	chain := int32(-1)
+	x := &Prefix{keys: make([]int32, 0, blocks), of: make([]int32, 0, blocks)}
+	at := -int32(pieceTokens)
 	for i, piece := range pieces {
 		from := p.Full(i * pieceTokens)
 		to := min(p.Full((i+1)*pieceTokens), blocks)
-		next, known := p.chains[link{chain, piece}]
-		if !known {
-			next = int32(len(p.chains))
-			p.chains[link{chain, piece}] = next
-			p.oldest = append(p.oldest, make([]int32, stride)...)
-		}
-		chain = next
+		at = p.extend(link{at, piece}, pieceTokens)
 		for b := from; b < to; b++ {
-			x.keys = append(x.keys, chain*stride+int32(b-from))
+			x.keys = append(x.keys, p.chains[at].first+int32(b-from))
+			x.of = append(x.of, at)
 		}
 		if to == blocks {
 			break
 		}
 	}
+	x.last = at
+	p.chains[at].refs++
 	l.prefix = x
+}
+
+// extend returns the chain that ends with a link.
+func (p *Pool) extend(l link, pieceTokens int) int32 {
+	if c, ok := p.known[l]; ok {
+		return c
+	}
+	keys := int32((pieceTokens + p.blockSize - 1) / p.blockSize)
+	new := chain{link: l, keys: keys, first: int32(len(p.oldest))}
+	if spare := p.spareKeys[keys]; len(spare) > 0 {
+		new.first = spare[len(spare)-1]
+		p.spareKeys[keys] = spare[:len(spare)-1]
+	} else {
+		p.oldest = append(p.oldest, make([]int32, keys)...)
+	}
+	c := int32(len(p.chains))
+	if n := len(p.spareChains); n > 0 {
+		c = p.spareChains[n-1]
+		p.spareChains = p.spareChains[:n-1]
+		p.chains[c] = new
+	} else {
+		p.chains = append(p.chains, new)
+	}
+	p.known[l] = c
+	if l.before >= 0 {
+		p.chains[l.before].refs++
+	}
+	return c
+}
+
+// unref gives up a use of a chain. Without any left it is forgotten, and so are those before it
+// that were kept only for it.
+func (p *Pool) unref(c int32) {
+	for c >= 0 {
+		x := &p.chains[c]
+		if x.refs--; x.refs > 0 {
+			return
+		}
+		delete(p.known, x.link)
+		p.spareKeys[x.keys] = append(p.spareKeys[x.keys], x.first)
+		p.spareChains = append(p.spareChains, c)
+		c = x.before
+	}
 }
 
 // A Hit is the longest prefix of a lease's blocks that the pool still has.
@@ -176,7 +226,8 @@ func (p *Pool) Register(l *Lease, full int) {
 	}
 	for b := len(x.held); b < min(len(x.keys), full); b++ {
 		key := x.keys[b]
-		i := p.newItem(item{kind: keyed, count: 1, key: key, holders: 1})
+		i := p.newItem(item{kind: keyed, count: 1, key: key, low: x.of[b], holders: 1})
+		p.chains[x.of[b]].refs++
 		x.held = append(x.held, i)
 		at := &p.oldest[key]
 		for *at != end {
@@ -193,6 +244,7 @@ func (p *Pool) unkey(i int32) {
 		at = &p.items[*at].sibling
 	}
 	*at = p.items[i].sibling
+	p.unref(p.items[i].low)
 }
 
 // putKeyed releases the blocks with a key of a lease, the last first.

@@ -7,7 +7,7 @@ type calendar struct {
 	mask int64
 }
 
-const calendarDays = 4096 // a power of two; longer outputs come round again
+var calendarDays int64 = 4096 // a power of two; longer outputs come round again
 
 func newCalendar() calendar {
 	c := calendar{days: make([]Handle, calendarDays), mask: calendarDays - 1}

@@ -18,7 +18,7 @@ import (
 type twinCase struct {
 	config   vllmv1.Config
 	rules    vllmv1.Rules
-	piece    int // tokens
+	days     int64 // of the calendar
 	requests []twinRequest
 }
 
@@ -29,11 +29,12 @@ type twinRequest struct {
 	output    int
 	priority  int
 	arrived   int64
+	piece     int // tokens
 	pieces    []uint64
 }
 
 func (c twinCase) String() string {
-	return fmt.Sprintf("%+v, %+v, pieces of %d, %d requests", c.config, c.rules, c.piece, len(c.requests))
+	return fmt.Sprintf("%+v, %+v, %d requests", c.config, c.rules, len(c.requests))
 }
 
 func randomTwinCase(r *rand.Rand) twinCase {
@@ -53,8 +54,9 @@ func randomTwinCase(r *rand.Rand) twinCase {
 			BlockSize:                 block,
 			AsyncScheduling:           r.IntN(2) == 0,
 		},
-		piece: pick(block, 2*block, 3*block, 5, 7),
+		days: int64(pick(1, 4, 16, 4096)),
 	}
+	pieceSizes := [2]int{pick(block, 2*block, 3*block, 5, 7), pick(block, 3, 11)}
 	if r.IntN(3) == 0 {
 		c.config.Policy = vllmv1.Priority
 	}
@@ -84,7 +86,8 @@ func randomTwinCase(r *rand.Rand) twinCase {
 			q.abort = iteration + 1 + r.IntN(20)
 		}
 		if r.IntN(3) > 0 {
-			for i := 0; i*c.piece < q.prompt && r.IntN(8) > 0; i++ {
+			q.piece = pieceSizes[r.IntN(5)/4]
+			for i := 0; i*q.piece < q.prompt && r.IntN(8) > 0; i++ {
 				q.pieces = append(q.pieces, uint64(r.IntN(2)))
 			}
 		}
@@ -98,11 +101,11 @@ func randomTwinCase(r *rand.Rand) twinCase {
 func (c twinCase) tokens(id int) []vllmv1.Token {
 	q := c.requests[id]
 	var all []vllmv1.Token
-	path := vllmv1.Token(1)
+	path := vllmv1.Token(1) // names a sequence of pieces of one size
 	for _, piece := range q.pieces {
-		path = path*2 + vllmv1.Token(piece)
-		for k := range c.piece {
-			all = append(all, path*1000+vllmv1.Token(k))
+		path = (path*2 + vllmv1.Token(piece)) % 1_000_000_007
+		for k := range q.piece {
+			all = append(all, (path*100+vllmv1.Token(q.piece))*1000+vllmv1.Token(k))
 		}
 	}
 	for len(all) < q.prompt {
@@ -137,9 +140,10 @@ func (c twinCase) fast() policy.Policy {
 // Every decision of the fast policy is the plain scheduler's: what is computed, who is admitted,
 // preempted, finished, in which order, and what is free afterwards.
 func TestVLLMV1AgainstPlainScheduler(t *testing.T) {
-	n := 6000
+	defer func(days int64) { *policy.CalendarDays = days }(*policy.CalendarDays)
+	n := 3000
 	if testing.Short() {
-		n = 600
+		n = 300
 	}
 	var saw struct{ steps, preempted, hits, coasted, aborted, empty int }
 	for seed := range uint64(n) {
@@ -152,6 +156,7 @@ func TestVLLMV1AgainstPlainScheduler(t *testing.T) {
 		if err != nil {
 			fail("%v", err)
 		}
+		*policy.CalendarDays = c.days
 		fast := c.fast()
 		handles, ids := map[int]policy.Handle{}, map[policy.Handle]int{}
 		names := func(hs []policy.Handle) (all []string) {
@@ -178,7 +183,7 @@ func TestVLLMV1AgainstPlainScheduler(t *testing.T) {
 					if err := plain.Add(vllmv1.Request{ID: name(id), Prompt: c.tokens(id), MaxTokens: q.output, Priority: q.priority, ArrivalTime: float64(q.arrived)}); err != nil {
 						fail("%v", err)
 					}
-					handles[id] = fast.Add(policy.Request{Prompt: q.prompt, Output: q.output, Priority: q.priority, Arrived: q.arrived, Prefix: q.pieces, PrefixTokens: c.piece})
+					handles[id] = fast.Add(policy.Request{Prompt: q.prompt, Output: q.output, Priority: q.priority, Arrived: q.arrived, Prefix: q.pieces, PrefixTokens: q.piece})
 					ids[handles[id]] = id
 				}
 				if h, ok := handles[id]; ok && q.abort == iteration {
