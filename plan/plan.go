@@ -99,6 +99,7 @@ type planning struct {
 	rate   float64 // offered, requests per second; 0 when the workload has none
 	answer *Answer
 	sat    *saturation
+	alone  []Objective // that even requests alone on a replica miss; nil if it was not asked
 	tried  map[int]*outcome
 }
 
@@ -166,8 +167,11 @@ func (p *planning) search() (*outcome, error) {
 	}
 	holds, err := p.try(n)
 	for err == nil && !holds.holds {
-		if n == mostReplicas || p.hopeless(holds) {
+		if n == mostReplicas {
 			return holds, nil
+		}
+		if hopeless, err := p.hopeless(holds); hopeless || err != nil {
+			return holds, err
 		}
 		fails, n = n, min(p.more(holds), mostReplicas)
 		holds, err = p.try(n)
@@ -193,10 +197,32 @@ func (p *planning) more(o *outcome) int {
 	return n
 }
 
-// hopeless reports whether more replicas won't help: it keeps up, no request ever waits, and the
-// SLO is missed all the same.
-func (p *planning) hopeless(o *outcome) bool {
-	return o.state == keepsUp && o.summary.Queue.Max == 0 && o.summary.Running.Max <= 1
+// hopeless reports whether more replicas won't help: they keep up, and the SLO that they miss is
+// missed even by requests that have a replica to themselves, one after the other.
+func (p *planning) hopeless(o *outcome) (bool, error) {
+	const requests = 500
+	if o.state != keepsUp || p.sat == nil || p.alone != nil {
+		return false, nil
+	}
+	s := *p.q.Scenario
+	s.Fleet.Replicas = 1
+	s.Workload.Arrivals = scenarios.Arrivals{Process: "closed", Concurrency: 1}
+	s.Workload.Requests = requests
+	t, err := newTrial(&p.pace, s)
+	if err != nil {
+		return false, err
+	}
+	t.recorder = new(report.Recorder)
+	if err := t.extend(requests + 1); err != nil {
+		return false, err
+	}
+	p.alone = []Objective{}
+	for _, objective := range s.SLO {
+		if fared := fare(objective, t.recorder); !fared.Met {
+			p.alone = append(p.alone, fared)
+		}
+	}
+	return len(p.alone) > 0, nil
 }
 
 // try simulates a number of replicas until it is clear whether it holds.

@@ -28,6 +28,10 @@ func (p *planning) conclude(o *outcome) {
 	a.Bottleneck.Blocked, a.Bottleneck.Bound = of.Blocked, of.Bound
 	a.Bottleneck.What = bottleneck(p, of)
 	a.Verdict.Reason = p.reason(o)
+	for _, objective := range p.alone {
+		a.Verdict.Reason += fmt.Sprintf("; no number of replicas helps: %s of requests that have a replica to themselves is %s ms",
+			objective.Name, report.Figure(objective.Value))
+	}
 	if r := o.summary.Requests; r.Refused > 0 {
 		a.Verdict.Reason += fmt.Sprintf("; %s of %s requests are refused, too long for max_model_len or for the KV cache",
 			report.Count(r.Refused), report.Count(r.Arrived))
