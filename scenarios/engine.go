@@ -42,6 +42,8 @@ type profile struct {
 	// unhashedFirst: freed blocks without a hash are taken first; else in the order in which they
 	// were freed.
 	unhashedFirst bool
+	// nullBlockCounts: at its start, the null block is not counted among those for max_model_len.
+	nullBlockCounts bool
 	// staleDelivered: a request preempted with a token under way still gets it.
 	staleDelivered bool
 	// cursorFollows: taking a victim out in front of the request that needs room makes nobody
@@ -55,7 +57,7 @@ type profile struct {
 
 var profiles = map[string]profile{
 	"vllm-0.28": {utilization: 0.92, largeTier: true, async: true, reserves: true, watermark: true,
-		unhashedFirst: true, staleDelivered: true, cursorFollows: true, chunkedOffBreaks: true},
+		nullBlockCounts: true, unhashedFirst: true, staleDelivered: true, cursorFollows: true, chunkedOffBreaks: true},
 	"vllm-0.19":       {utilization: 0.9, async: true, reserves: true, chunkedOffBreaks: true},
 	"vllm-classic-v1": {utilization: 0.9},
 	"vllm-v0":         {utilization: 0.9, v0: true, chunkedOffBreaks: true},
@@ -173,7 +175,9 @@ func (r *reading) checkVLLM(b *block, e Engine, p profile) {
 	if e.NumGPUBlocks == 1 {
 		r.addAmong(among("num_gpu_blocks"), "num_gpu_blocks must be at least 2, is 1: the null block is never lent")
 	}
-	if !p.watermark && e.Watermark != 0 {
+	if p.v0 && e.Watermark != 0 {
+		r.addAmong(among("watermark", "models"), "%s always keeps 1%% of the blocks free: watermark %v can't be set", e.Models, e.Watermark)
+	} else if !p.watermark && e.Watermark != 0 {
 		r.addAmong(among("watermark", "models"), "%s does not have watermark: %v", e.Models, e.Watermark)
 	}
 	if !p.reserves && e.SchedulerReserveFullISL {

@@ -68,6 +68,8 @@ func TestDefaultsOfAFile(t *testing.T) {
 func TestVLLMFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"engine: {policy: vllm-v1, num_gpu_blocks: 100}", "vLLM would not start: max_model_len 32768 needs 2048 KV blocks, there are 99 (set max_model_len to at most 1584)"},
+		{"engine: {policy: vllm-v1, models: vllm-0.19, num_gpu_blocks: 2047}", "max_model_len 32768 needs 2048 KV blocks, there are 2047"},
+		{"engine: {policy: vllm-v1, models: vllm-v0, watermark: 0.05}", "vllm-v0 always keeps 1% of the blocks free: watermark 0.05 can't be set"},
 		{"engine: {policy: vllm-v1, max_num_batched_tokens: 8, max_num_seqs: 16}", "max_num_batched_tokens must be at least max_num_seqs, 16, is 8"},
 		{"engine: {policy: vllm-v1, max_num_batched_tokens: 2048, enable_chunked_prefill: false}", "without chunked prefill max_num_batched_tokens must be at least max_model_len, 32768, is 2048"},
 		{"engine: {policy: vllm-v1, models: vllm-0.19, watermark: 0.1}", "vllm-0.19 does not have watermark: 0.1"},

@@ -56,10 +56,14 @@ func (r *reading) checkMemory(s *Scenario) {
 		return
 	}
 	usable := s.UsableBlocks()
-	if _, isVLLM := profiles[s.Engine.Models]; isVLLM && s.Engine.MaxModelLen > usable*s.Engine.BlockSize {
+	counted := blocks // by vLLM when it starts
+	if profiles[s.Engine.Models].nullBlockCounts {
+		counted = usable
+	}
+	if _, isVLLM := profiles[s.Engine.Models]; isVLLM && s.Engine.MaxModelLen > counted*s.Engine.BlockSize {
 		r.addAmong(append([]string{"engine.max_model_len", "engine.num_gpu_blocks", "engine.policy"}, shape...),
 			"vLLM would not start: max_model_len %d needs %d KV blocks, there are %d (set max_model_len to at most %d)",
-			s.Engine.MaxModelLen, (s.Engine.MaxModelLen+s.Engine.BlockSize-1)/s.Engine.BlockSize, usable, max(usable, 0)*s.Engine.BlockSize)
+			s.Engine.MaxModelLen, (s.Engine.MaxModelLen+s.Engine.BlockSize-1)/s.Engine.BlockSize, counted, max(counted, 0)*s.Engine.BlockSize)
 		return
 	}
 	lengths := []string{"workload.prompt_tokens", "workload.output_tokens"}

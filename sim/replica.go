@@ -97,10 +97,14 @@ func (c *Cluster) start(r *replica) {
 	}
 }
 
-// begin starts the decided step.
+// begin starts the decided step. When it was decided ahead, sequences may have left since.
 func (c *Cluster) begin(r *replica) {
 	r.busy, r.awaited = true, false
-	r.under.step.Start, r.under.step.End = c.now, c.now+r.under.took
+	s := &r.under.step
+	s.Start, s.End = c.now, c.now+r.under.took
+	if c.config.Ahead {
+		s.count(r.policy.Load())
+	}
 }
 
 // decide asks the policy for a step; false when there is none.
@@ -144,12 +148,17 @@ func (c *Cluster) describe(to *decided, r *replica, shape cost.Shape, time time.
 	s := &to.step
 	s.Replica, s.Index = int(r.index), r.count
 	s.Shape, s.Bound = shape, bound
-	s.Running, s.Waiting = load.Running, load.Waiting
-	s.FreeBlocks, s.UsedBlocks = load.Free, load.Used
+	s.count(load)
 	s.Blocked = load.Blocked
 	s.CacheQueries, s.CacheHits = load.CacheQueries-r.queries, load.CacheHits-r.hits
 	r.queries, r.hits = load.CacheQueries, load.CacheHits
 	r.count++
+}
+
+// count takes over who runs and waits, and what is free.
+func (s *Step) count(l policy.Load) {
+	s.Running, s.Waiting = l.Running, l.Waiting
+	s.FreeBlocks, s.UsedBlocks = l.Free, l.Used
 }
 
 // newStep makes room for a step.

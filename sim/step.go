@@ -16,7 +16,7 @@ type Step struct {
 	Shape      cost.Shape
 	Bound      cost.Bound
 
-	// As scheduling left them, for as long as the step ran.
+	// When the step started, as scheduling had left them.
 	Running, Waiting int // sequences
 	FreeBlocks       int
 	UsedBlocks       int
@@ -32,7 +32,7 @@ type Step struct {
 	// after an interruption.
 	Gaps []Gap
 	// Firsts and Preempted name requests: those that emitted their first token at End, and those
-	// whose blocks were taken at Start, in the order in which that happened.
+	// whose blocks were taken when the step was decided, in the order in which that happened.
 	Firsts    []int64
 	Preempted []int64
 	// Finished requests emitted their last token at End.
@@ -52,7 +52,7 @@ type Finished struct {
 	Replica        int
 	Prompt, Output int // tokens
 	Arrival        time.Duration
-	FirstSchedule  time.Duration // start of the first step that computed any of it
+	FirstSchedule  time.Duration // when the first step that computed any of it was decided
 	FirstToken     time.Duration
 	LastToken      time.Duration
 	Preemptions    int
