@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"llmsim/report"
@@ -115,6 +116,9 @@ type outcome struct {
 // Ask answers a question. It runs for as long as the answer takes, or until ctx ends.
 func Ask(ctx context.Context, q Question) (*Answer, error) {
 	s := q.Scenario
+	if s.Workload.InSessions() {
+		return nil, errors.New("workload.sessions: a plan is asked about a rate of requests, and sessions send theirs when they have been answered: see llmsim simulate")
+	}
 	p := &planning{pace: pace{ctx: ctx, report: q.Progress}, q: q, answer: &Answer{Version: Version, Seed: s.Seed}, tried: map[int]*outcome{}}
 	var err error
 	p.answer.Scenario.Name = s.Name

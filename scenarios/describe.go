@@ -10,7 +10,7 @@ func (w Workload) String() string {
 	a := w.Arrivals
 	var text string
 	rate := fmt.Sprintf("%g req/s", a.Rate)
-	if w.inSessions() {
+	if w.InSessions() {
 		rate = fmt.Sprintf("%g sessions/s", a.Rate)
 	}
 	switch a.Process {
@@ -43,7 +43,7 @@ func (w Workload) String() string {
 	if a.Grid > 0 {
 		text += fmt.Sprintf(" on a grid of %v", a.Grid)
 	}
-	if w.inSessions() {
+	if w.InSessions() {
 		text += fmt.Sprintf(", sessions of %s turns", w.Sessions.Turns)
 		if w.Sessions.ThinkTime > 0 {
 			text += fmt.Sprintf(" that think for %v", w.Sessions.ThinkTime)
@@ -62,7 +62,8 @@ func (w Workload) String() string {
 	}
 }
 
-func (w Workload) inSessions() bool { return w.Sessions.Turns.Kind != "" }
+// InSessions reports whether requests are the turns of conversations.
+func (w Workload) InSessions() bool { return w.Sessions.Turns.Kind != "" }
 
 func (t Tokens) String() string {
 	switch t.Kind {

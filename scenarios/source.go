@@ -36,7 +36,7 @@ func (s *Scenario) Source() (workload.Source, []string, error) {
 		return nil, nil, err
 	}
 	notes = append(notes, more...)
-	if s.Engine.EnablePrefixCaching && s.Workload.Prefix.Groups == 0 && !s.Workload.inSessions() {
+	if s.Engine.EnablePrefixCaching && s.Workload.Prefix.Groups == 0 && !s.Workload.InSessions() {
 		notes = append(notes, "no prompts share a prefix: the prefix hit rate is assumed to be 0")
 	}
 	if a.Process == "closed" {
@@ -59,7 +59,7 @@ func (s *Scenario) Source() (workload.Source, []string, error) {
 	if a.Grid > 0 {
 		arrivals = workload.OnGrid(arrivals, a.Grid)
 	}
-	if s.Workload.inSessions() {
+	if s.Workload.InSessions() {
 		source, more, err := s.sessions(arrivals, lengths)
 		return source, append(notes, more...), err
 	}

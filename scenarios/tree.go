@@ -189,13 +189,13 @@ func overlay(under, over *node, path string) *node {
 		arrivals := over.at("arrivals")
 		if arrivals.at("process").text() == "trace" &&
 			(arrivals.alone || under.at("arrivals", "process").text() != "trace") {
-			drop = []string{"prompt_tokens", "output_tokens", "requests"} // a trace brings its own
+			drop = []string{"prompt_tokens", "output_tokens", "requests", "prefix", "sessions"} // a trace brings its own
 		}
 	case "workload.arrivals":
 		if p := over.at("process"); p != nil && p.text() != under.at("process").text() {
 			return over
 		}
-	case "workload.prompt_tokens", "workload.output_tokens":
+	case "workload.prompt_tokens", "workload.output_tokens", "workload.sessions.turns":
 		return over
 	}
 	both := &node{origin: over.origin, line: over.line, fields: map[string]*node{}, whole: true}

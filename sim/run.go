@@ -13,6 +13,7 @@ type Run struct {
 	cluster  *Cluster
 	source   workload.Source
 	feedback workload.Feedback // the same source, when it waits for answers
+	peeker   workload.Peeker   // the same, when they may change what comes next
 	next     workload.Request
 	pending  bool
 	progress Progress
@@ -28,7 +29,8 @@ type Progress struct {
 // NewRun joins a cluster and its workload.
 func NewRun(c *Cluster, source workload.Source) *Run {
 	feedback, _ := source.(workload.Feedback)
-	return &Run{cluster: c, source: source, feedback: feedback}
+	peeker, _ := source.(workload.Peeker)
+	return &Run{cluster: c, source: source, feedback: feedback, peeker: peeker}
 }
 
 // Advance runs a stretch, as long as nobody needs to look; false at the end of the run, when all
@@ -36,23 +38,23 @@ func NewRun(c *Cluster, source workload.Source) *Run {
 func (r *Run) Advance() (*Progress, bool) {
 	p := &r.progress
 	p.Arrived, p.Refused, p.Steps = p.Arrived[:0], p.Refused[:0], nil
+	to := time.Duration(math.MaxInt64)
 	for {
-		if !r.pending {
-			r.next, r.pending = r.source.Next()
+		at, ok := r.coming()
+		if ok && at > r.cluster.now {
+			to = at
+			break
 		}
-		if !r.pending || r.next.Arrival > r.cluster.now {
+		if !ok {
+			if _, ok := r.cluster.Next(); !ok {
+				return p, len(p.Arrived) > 0
+			}
 			break
 		}
 		if len(p.Arrived) == fullSteps {
 			return p, true
 		}
 		r.submit()
-	}
-	to := time.Duration(math.MaxInt64)
-	if r.pending {
-		to = r.next.Arrival
-	} else if _, ok := r.cluster.Next(); !ok {
-		return p, len(p.Arrived) > 0
 	}
 	p.Steps = r.cluster.Advance(to)
 	if r.feedback != nil {
@@ -65,7 +67,21 @@ func (r *Run) Advance() (*Progress, bool) {
 	return p, true
 }
 
+// coming tells when the next request arrives; false if the source has none now.
+func (r *Run) coming() (time.Duration, bool) {
+	if r.peeker != nil {
+		return r.peeker.Peek()
+	}
+	if !r.pending {
+		r.next, r.pending = r.source.Next()
+	}
+	return r.next.Arrival, r.pending
+}
+
 func (r *Run) submit() {
+	if r.peeker != nil {
+		r.next, _ = r.peeker.Next()
+	}
 	r.pending = false
 	r.progress.Arrived = append(r.progress.Arrived, r.next)
 	if _, err := r.cluster.Submit(r.next); err != nil {
