@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +23,15 @@ const (
 func (r *reading) scenario(s *Scenario) {
 	b := r.block(r.root, "")
 	s.Name = b.word("name", "a name")
-	s.Model = r.model(b.block("model"))
-	s.Hardware = r.hardware(b.block("hardware"))
+	r.openCatalogue(b)
+	if b.has("catalogue") && b.get("catalogue").scalar != nil {
+		s.Catalogue.Name = b.get("catalogue").text()
+	}
+	model, hardware := b.block("model"), b.block("hardware")
+	s.Model = r.model(model)
+	s.Hardware = r.hardware(hardware)
 	s.Engine = r.engine(b.block("engine"), s.Hardware)
+	r.store(s, model, hardware)
 	s.Cost = r.cost(b.block("cost"))
 	s.Fleet = r.fleet(b.block("cluster"))
 	s.Workload = r.workload(b.block("workload"))
@@ -48,11 +55,19 @@ func (r *reading) seed(b *block) (seed uint64) {
 
 func (r *reading) model(b *block) (m Model) {
 	defer b.close()
-	name, i := b.catalogued(modelNames(), "parameters_billions", "bytes_per_parameter", "kv_bytes_per_token")
+	figures := []string{"parameters_billions", "bytes_per_parameter", "kv_bytes_per_token"}
+	b.has("weight_dtype") // which store reads
+	if b.has("config") {
+		return r.config(b, figures)
+	}
+	name, i := b.catalogued(r.catalogue.modelNames(), "models", figures...)
 	if i >= 0 {
-		m = models[i]
+		m = r.catalogue.Models[i].Model
 	}
 	m.Name = name
+	if slices.ContainsFunc(figures, b.has) {
+		m.Architecture = nil // whose figures these are not
+	}
 	if b.figure("parameters_billions") {
 		m.Parameters = math.Round(b.number("parameters_billions", positive(1e6)) * 1e9)
 	}
@@ -65,11 +80,61 @@ func (r *reading) model(b *block) (m Model) {
 	return m
 }
 
+// config reads the model of a config.json; a name beside it is only a name.
+func (r *reading) config(b *block, figures []string) (m Model) {
+	file := r.file(b, "config")
+	for _, key := range figures {
+		if n := b.get(key); n != nil {
+			r.add(n, join(b.path, key), "makes no sense beside config, which gives it")
+		}
+	}
+	if file.Name != "" && !r.told(b.get("config")) {
+		var err error
+		if m, err = ReadConfig(file.Path); err != nil {
+			r.faults = append(r.faults, err.(Faults)...)
+			r.wrong = append(r.wrong, b.get("config"))
+		}
+	}
+	if m.Name = filepath.Base(filepath.Dir(file.Path)); m.Name == "." || m.Name == string(filepath.Separator) {
+		m.Name = filepath.Base(file.Path)
+	}
+	if b.has("name") {
+		m.Name = b.word("name", "a name")
+	}
+	return m
+}
+
+// store brings together what depends on model, GPU and engine: how weights and KV are stored, and
+// the arithmetic that gets.
+func (r *reading) store(s *Scenario, model, hardware *block) {
+	weights := ""
+	if model.has("weight_dtype") {
+		weights = model.choice("weight_dtype", weightDtypes...)
+	}
+	if s.Model.Architecture == nil {
+		if n := model.get("weight_dtype"); n != nil && !r.told(n) && len(r.faults) == 0 {
+			r.add(n, "model.weight_dtype", "needs a model of known architecture; by figures bytes_per_parameter says it")
+		}
+		if n := r.root.at("engine", "kv_cache_dtype"); n != nil && s.Engine.KVCacheDtype != "" && len(r.faults) == 0 {
+			r.add(n, "engine.kv_cache_dtype", "needs a model of known architecture; by figures kv_bytes_per_token says it")
+		}
+		return
+	}
+	element := 2
+	if s.Engine.KVCacheDtype == "fp8" {
+		element = 1
+	}
+	s.Model = s.Model.stored(weights, element)
+	if s.Hardware.Spec != nil && !hardware.has("peak_tflops") {
+		s.Hardware.PeakFLOPS = s.Hardware.Spec.peak(s.Model.Architecture.Weights.Dtype)
+	}
+}
+
 func (r *reading) hardware(b *block) (h Hardware) {
 	defer b.close()
-	name, i := b.catalogued(gpuNames(), "hbm_gib", "memory_bandwidth_gbps", "peak_tflops")
+	name, i := b.catalogued(r.catalogue.gpuNames(), "gpus", "hbm_gib", "memory_bandwidth_gbps", "peak_tflops")
 	if i >= 0 {
-		h = gpus[i]
+		h = r.catalogue.GPUs[i].Hardware
 	}
 	h.Name = name
 	if b.figure("hbm_gib") {
@@ -85,15 +150,15 @@ func (r *reading) hardware(b *block) (h Hardware) {
 }
 
 // catalogued reads a block's name, and finds its place in the catalogue: -1 if it has none, when
-// the block must give all figures itself.
-func (b *block) catalogued(known []string, figures ...string) (name string, i int) {
+// the block must give all figures itself. Verb is what lists the known names.
+func (b *block) catalogued(known []string, verb string, figures ...string) (name string, i int) {
 	if !b.has("name") {
 		return "", -1
 	}
 	lacks := slices.ContainsFunc(figures, func(key string) bool { return !b.has(key) })
 	name = b.word("name", "a name")
 	if i = slices.Index(known, name); i < 0 && name != "" && lacks {
-		b.add(b.get("name"), join(b.path, "name"), "%q is not in the catalogue, %s", shorten(name), suggest(name, known))
+		b.add(b.get("name"), join(b.path, "name"), "%q is not in the catalogue, %s", shorten(name), suggestAmong(name, known, verb))
 	}
 	return name, i
 }

@@ -38,7 +38,9 @@ type profile struct {
 	largeTier   bool    // GPUs from 160 GiB have defaults of their own
 	async       bool    // async_scheduling by default
 	reserves    bool    // scheduler_reserve_full_isl exists
-	watermark   bool    // so does watermark
+	// countsGraphs: CUDA graphs are taken off before KV blocks are counted, since v0.21.
+	countsGraphs bool
+	watermark    bool // so does watermark
 	// unhashedFirst: freed blocks without a hash are taken first; else in the order in which they
 	// were freed.
 	unhashedFirst bool
@@ -56,7 +58,7 @@ type profile struct {
 }
 
 var profiles = map[string]profile{
-	"vllm-0.28": {utilization: 0.92, largeTier: true, async: true, reserves: true, watermark: true,
+	"vllm-0.28": {utilization: 0.92, largeTier: true, countsGraphs: true, async: true, reserves: true, watermark: true,
 		nullBlockCounts: true, unhashedFirst: true, staleDelivered: true, cursorFollows: true, chunkedOffBreaks: true},
 	"vllm-0.19":       {utilization: 0.9, async: true, reserves: true, chunkedOffBreaks: true},
 	"vllm-classic-v1": {utilization: 0.9},
@@ -91,6 +93,11 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 	e.LongPrefillTokenThreshold = b.whole("long_prefill_token_threshold", nonNegative(workload.MaxTokens))
 	e.SchedulingPolicy = b.choice("scheduling_policy", "fcfs", "priority")
 	e.TensorParallelSize = b.whole("tensor_parallel_size", positive(mostGPUs))
+	if b.has("kv_cache_dtype") {
+		if dtype := b.choice("kv_cache_dtype", "auto", "bf16", "fp8"); dtype == "fp8" {
+			e.KVCacheDtype = dtype
+		}
+	}
 	if e.EnableChunkedPrefill = !p.v0; given("enable_chunked_prefill") {
 		e.EnableChunkedPrefill = b.flag("enable_chunked_prefill")
 	}

@@ -62,8 +62,12 @@ func near(wrong string, known []string) []string {
 	}
 	var matches []match
 	for _, name := range known {
-		d := distance(strings.ToLower(wrong), strings.ToLower(name))
-		if d <= 1+max(len(wrong), len(name))/4 || len(wrong) > 2 && strings.Contains(name, wrong) {
+		a, b := strings.ToLower(wrong), strings.ToLower(name)
+		d := distance(a, b)
+		if len(wrong) > 2 && strings.Contains(b, a) {
+			d = 0 // a part of the name is nearer than another name
+		}
+		if d <= 1+max(len(wrong), len(name))/4 {
 			matches = append(matches, match{name, d})
 		}
 	}

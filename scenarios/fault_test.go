@@ -34,7 +34,7 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{"workload: {rate: 3}", "chat.yaml:1: workload.rate: unknown key, did you mean workload.arrivals.rate?"},
 		{"max_num_seqs: 3", "chat.yaml:1: max_num_seqs: unknown key, did you mean engine.max_num_seqs?"},
 		{"cluster: {colour: red}", "chat.yaml:1: cluster.colour: unknown key, there is replicas, router"},
-		{"3: x", "chat.yaml:1: 3: unknown key, there is name, model, hardware, engine, cost, cluster, workload, seed, slo"},
+		{"3: x", "chat.yaml:1: 3: unknown key, there is name, catalogue, model, hardware, engine, cost, cluster, workload, seed, slo"},
 		// numbers
 		{"workload:\n  arrivals: {rate: -1}", "chat.yaml:2: workload.arrivals.rate: must be positive, is -1"},
 		{"workload: {arrivals: {rate: 0}}", "chat.yaml:1: workload.arrivals.rate: must be positive, is 0"},
@@ -87,9 +87,9 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{`name: ""`, `chat.yaml:1: name: must be a name, is ""`},
 		// catalogue
 		{"model: {name: article-7}", `chat.yaml:1: model.name: "article-7" is not in the catalogue, did you mean article-7b?`},
-		{"model: {name: gpt}", `chat.yaml:1: model.name: "gpt" is not in the catalogue, there is article-7b`},
-		{"model: {name: gpt, kv_bytes_per_token: 5}", `chat.yaml:1: model.name: "gpt" is not in the catalogue, there is article-7b`},
-		{"hardware: {name: H100}", `chat.yaml:1: hardware.name: "H100" is not in the catalogue, there is h100-80gb`},
+		{"model: {name: gpt}", `chat.yaml:1: model.name: "gpt" is not in the catalogue, did you mean gpt-oss-20b or gpt-oss-120b?`},
+		{"model: {name: gpt, kv_bytes_per_token: 5}", `chat.yaml:1: model.name: "gpt" is not in the catalogue, did you mean gpt-oss-20b or gpt-oss-120b?`},
+		{"hardware: {name: H100}", `chat.yaml:1: hardware.name: "H100" is not in the catalogue, did you mean h100-80gb or h100-pcie or h100-sxm?`},
 		// what does not go together
 		{"workload: {arrivals: {cv: 2}}", "chat.yaml:1: workload.arrivals.cv: makes no sense with process poisson, which takes rate, grid"},
 		{"workload: {arrivals: {process: closed, concurrency: 3, rate: 2}}",
@@ -207,7 +207,7 @@ func TestFaultsBesideAnUnknownNameAreTold(t *testing.T) {
 			"chat.yaml:8: workload.arrivals.colour: unknown key, there is process, rate, cv, grid, concurrency, think_time, file, spread, speedup",
 		}},
 		{"model:\n  name: gpt\n  parameters_billions: -1", []string{
-			`chat.yaml:2: model.name: "gpt" is not in the catalogue, there is article-7b`,
+			`chat.yaml:2: model.name: "gpt" is not in the catalogue, did you mean gpt-oss-20b or gpt-oss-120b?`,
 			"chat.yaml:3: model.parameters_billions: must be positive, is -1",
 		}},
 		{"engine: {block_size: 0, async_scheduling: true, enable_prefix_caching: 3}", []string{

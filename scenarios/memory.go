@@ -6,15 +6,20 @@ import (
 )
 
 // Memory is how one GPU's is used, in bytes: HBM = Reserve + Usable, and
-// Usable = Weights + KV + Free.
+// Usable = Weights + KV + Free. Activations, Context and Graphs are part of Reserve where they are
+// counted, which takes a model of known architecture on a GPU of the catalogue; else they are 0.
 type Memory struct {
 	HBMBytes     float64
-	ReserveBytes float64 // what gpu_memory_utilization leaves aside
+	ReserveBytes float64 // what gpu_memory_utilization leaves aside, and what the engine needs besides
 	UsableBytes  float64
 	WeightsBytes float64
 	KVBytes      float64
 	FreeBytes    float64 // below 0 if num_gpu_blocks asks for more than there is
 	KVBlocks     int     // of the replica: every GPU holds its part of each block
+
+	ActivationsBytes float64
+	ContextBytes     float64
+	GraphsBytes      float64
 }
 
 // KVBlocks is how many blocks of KV cache a replica has, and what they leave of a GPU's memory.
@@ -23,12 +28,18 @@ type Memory struct {
 //
 //	blocks = floor((hbm * utilization - weights/tp) / (kv_bytes_per_token * block_size / tp))
 //
-// unless num_gpu_blocks gives their number.
+// unless num_gpu_blocks gives their number. With a known architecture on a GPU of the catalogue,
+// usable memory is less by what vLLM sets aside, and a block by what each GPU holds of it.
 func (s *Scenario) KVBlocks() (int, Memory) {
 	tp := float64(s.Engine.TensorParallelSize)
-	block := float64(s.Model.KVBytesPerToken) * float64(s.Engine.BlockSize) / tp
+	block := s.blockBytes()
 	m := Memory{HBMBytes: s.Hardware.HBMBytes, WeightsBytes: float64(s.Model.WeightBytes() / tp)}
 	m.UsableBytes = float64(m.HBMBytes * s.Engine.GPUMemoryUtilization)
+	if s.profiled() {
+		r := s.Model.Architecture.profile(s.Engine)
+		m.ActivationsBytes, m.ContextBytes, m.GraphsBytes = r.activations, r.context, r.graphs
+		m.UsableBytes -= r.bytes()
+	}
 	m.ReserveBytes = m.HBMBytes - m.UsableBytes
 	m.KVBlocks = s.Engine.NumGPUBlocks
 	if m.KVBlocks == 0 {
@@ -40,17 +51,34 @@ func (s *Scenario) KVBlocks() (int, Memory) {
 	return m.KVBlocks, m
 }
 
+// profiled says whether memory is counted as vLLM finds it, not by the plain rule.
+func (s *Scenario) profiled() bool { return s.Model.Architecture != nil && s.Hardware.Spec != nil }
+
+// blockBytes is what one GPU holds of a block.
+func (s *Scenario) blockBytes() float64 {
+	block := float64(s.Model.KVBytesPerToken) * float64(s.Engine.BlockSize)
+	if s.profiled() {
+		return float64(block * s.Model.Architecture.kvShare(s.Engine.TensorParallelSize))
+	}
+	return block / float64(s.Engine.TensorParallelSize)
+}
+
 // checkMemory sees that the model fits, and with it the shortest request there can be.
 func (r *reading) checkMemory(s *Scenario) {
 	shape := []string{"model.name", "model.parameters_billions", "model.bytes_per_parameter", "hardware.name",
 		"hardware.hbm_gib", "engine.gpu_memory_utilization", "engine.tensor_parallel_size", "engine.block_size"}
+	if a := s.Model.Architecture; a != nil && !a.splits(s.Engine.TensorParallelSize) {
+		r.addAmong([]string{"engine.tensor_parallel_size", "model.name", "model.config"},
+			"tensor_parallel_size must split %d heads and %d KV heads evenly, is %d", a.Heads, a.KVHeads, s.Engine.TensorParallelSize)
+		return
+	}
 	blocks, m := s.KVBlocks()
 	if blocks > mostBlocks {
 		r.addAmong(append(shape, "model.kv_bytes_per_token"), "KV cache must have at most %.0e blocks, has more", mostBlocks)
 		return
 	}
 	if blocks == 0 || m.WeightsBytes > m.HBMBytes {
-		block := float64(s.Model.KVBytesPerToken) * float64(s.Engine.BlockSize) / float64(s.Engine.TensorParallelSize)
+		block := s.blockBytes()
 		r.addAmong(shape, "model does not fit: weights of %s and one KV block exceed the usable %s of a GPU by %s%s",
 			gib(m.WeightsBytes), gib(m.UsableBytes), gib(m.WeightsBytes-m.UsableBytes+float64(block)), fits(*s))
 		return
@@ -83,6 +111,9 @@ func (r *reading) checkMemory(s *Scenario) {
 func fits(s Scenario) string {
 	s.Engine.NumGPUBlocks = 0
 	for tp := 2; tp <= mostGPUs; tp *= 2 {
+		if a := s.Model.Architecture; a != nil && !a.splits(tp) {
+			continue
+		}
 		s.Engine.TensorParallelSize = tp
 		if blocks, _ := s.KVBlocks(); blocks > 0 {
 			return fmt.Sprintf("; tensor_parallel_size %d is the smallest power of two that fits", tp)

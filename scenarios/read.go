@@ -14,6 +14,8 @@ type reading struct {
 	wrong   []*node  // what the faults found here are of
 	known   []string // paths that were asked for
 	unknown []unknown
+
+	catalogue Catalogue
 }
 
 type unknown struct {

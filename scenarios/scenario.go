@@ -21,6 +21,8 @@ type Scenario struct {
 	Seed     uint64
 	SLO      []Objective // in the order of their names
 
+	Catalogue File `json:",omitzero"` // entries over the embedded ones; its figures are in Model and Hardware
+
 	files *files
 }
 
@@ -30,6 +32,8 @@ type Model struct {
 	Parameters      float64
 	BytesPerParam   float64 // 2: 16-bit weights; 0.5: 4-bit
 	KVBytesPerToken int64   // over all layers and GPUs
+
+	Architecture *Architecture `json:",omitempty"` // nil: only the figures are known
 }
 
 // WeightBytes is the size of the weights over all GPUs.
@@ -41,6 +45,8 @@ type Hardware struct {
 	HBMBytes  float64
 	Bandwidth float64 // of the HBM, bytes per second
 	PeakFLOPS float64 // dense, per second, in the precision that is served
+
+	Spec *Spec `json:",omitempty"` // nil: only the figures are known
 }
 
 // An Engine is one replica's serving engine; names and meanings are vLLM's.
@@ -61,7 +67,8 @@ type Engine struct {
 	SchedulingPolicy          string
 	AsyncScheduling           bool
 	SchedulerReserveFullISL   bool
-	TensorParallelSize        int // GPUs of one replica
+	TensorParallelSize        int    // GPUs of one replica
+	KVCacheDtype              string `json:",omitempty"` // fp8; empty: 16 bits
 
 	Defaults []string // settings that were not given, and that the engine's version chooses
 }

@@ -112,6 +112,18 @@ func (s *Scenario) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("engine.num_gpu_blocks: %d blocks need %s more than a GPU has to use: no real one runs this",
 			m.KVBlocks, gib(-m.FreeBytes)))
 	}
+	a := s.Model.Architecture
+	if a == nil {
+		return notes
+	}
+	if a.Experts > 0 {
+		notes = append(notes, fmt.Sprintf("steps are priced as if every token passed all %d experts, not %d: prefill and small batches are simulated too slow",
+			a.Experts, a.ExpertsPerToken))
+	}
+	if a.SlidingLayers > 0 && s.Engine.MaxModelLen > a.SlidingWindow {
+		notes = append(notes, fmt.Sprintf("the KV cache holds every token of every layer, also of the %d that see the last %d tokens only",
+			a.SlidingLayers, a.SlidingWindow))
+	}
 	return notes
 }
 
@@ -190,6 +202,7 @@ func (s *Scenario) Digest() (string, error) {
 	figures := *s
 	figures.Name, figures.Model.Name, figures.Hardware.Name = "", "", ""
 	figures.Engine.Defaults = nil
+	figures.Catalogue = File{}
 	figures.Workload.Arrivals.Trace = File{}
 	figures.Workload.Prompt.File = File{}
 	figures.Workload.Output.File = File{}

@@ -178,7 +178,7 @@ func overlay(under, over *node, path string) *node {
 	drop := []string{}
 	switch path {
 	case "model", "hardware":
-		if over.at("name") != nil {
+		if over.at("name") != nil || over.at("config") != nil {
 			return over
 		}
 	case "slo":

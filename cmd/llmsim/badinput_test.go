@@ -109,7 +109,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 		want string
 	}{
 		{simulateToFiles("--model", "article-7"), `--model article-7: "article-7" is not in the catalogue, did you mean article-7b?`},
-		{simulateToFiles("--gpu", "h100"), `--gpu h100: "h100" is not in the catalogue, did you mean h100-80gb?`},
+		{simulateToFiles("--gpu", "h100"), `--gpu h100: "h100" is not in the catalogue, did you mean h100-80gb or h100-pcie or h100-sxm?`},
 		{simulateToFiles("--policy", "clasic"), `--policy clasic: "clasic" is not known, did you mean classic?`},
 		{simulateToFiles("--scenario", "e7-bunch"), "e7-bunch: no such scenario or file, did you mean e7-bunched"},
 		{simulateToFiles("--scenario", "e7.yml"), "e7.yml: no such file, did you mean e7"},
@@ -155,7 +155,7 @@ func TestFaultyScenariosAreRefused(t *testing.T) {
 		"many.yaml:3: workload.arrivals.rate: must be positive, is -1\n"+
 		"many.yaml:4: workload.prompt_tokens: must be positive, is -5\n"+
 		"many.yaml:5: workload.output_tokens.uniform: must be [lo, hi] with lo <= hi, is [9, 2]\n"+
-		"many.yaml:6: foo: unknown key, there is name, model, hardware, engine, cost, cluster, workload, seed, slo\n"+
+		"many.yaml:6: foo: unknown key, there is name, catalogue, model, hardware, engine, cost, cluster, workload, seed, slo\n"+
 		"many.yaml:7: seed: must be a whole number from 0 to 2^63-1, is -1\n"+
 		"--tp 0: must be positive, is 0\n", simulateToFiles("--scenario", "many.yaml", "--tp", "0")...)
 }

@@ -30,8 +30,9 @@ var direct = []struct{ flag, path, unit, usage string }{
 	{"requests", "workload.requests", "N", "requests in all; of a trace, at most"},
 	{"seed", "seed", "N", "seed of everything drawn at random"},
 	{"policy", "engine.policy", "NAME", "scheduling policy"},
-	{"model", "model.name", "NAME", "model"},
-	{"gpu", "hardware.name", "NAME", "GPU"},
+	{"model", "model.name", "NAME|FILE", "model of the catalogue, or a Hugging Face config.json"},
+	{"gpu", "hardware.name", "NAME", "GPU of the catalogue"},
+	{"catalogue", "catalogue", "FILE", "more models and GPUs"},
 	{"tp", "engine.tensor_parallel_size", "N", "GPUs that share one replica"},
 	{"replicas", "cluster.replicas", "N", "replicas behind the router"},
 }
@@ -79,6 +80,9 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 	for _, d := range direct {
 		if f := s.set.Lookup(d.flag); f.Changed {
 			value := f.Value.String()
+			if d.flag == "model" && isConfig(value) {
+				d.path = "model.config"
+			}
 			edits = append(edits, scenarios.Edit{Path: d.path, Value: value, Label: fmt.Sprintf("--%s %s", d.flag, value)})
 		}
 	}
@@ -94,7 +98,7 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 // needs is what the flags need that name something of no default.
 var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
-	"requests-out": "a file name", "steps-out": "a file name", "output": "a file name",
+	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name",
 }
 
 // checkGiven refuses flags that are given, but empty: as a script's variable that is not set.
