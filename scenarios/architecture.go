@@ -149,7 +149,8 @@ func (a *Architecture) WeightBytes() float64 {
 	if a.Weights.ExpertsOnly {
 		attention = 16
 	}
-	return float64(16*float64(p.embeddings+p.plain))/8 + float64(attention*float64(p.attention))/8 + float64(bits*float64(p.experts))/8
+	of := func(elements int64, bits float64) float64 { return float64(bits / 8 * float64(elements)) }
+	return of(p.embeddings+p.plain, 16) + of(p.attention, attention) + of(p.experts, bits)
 }
 
 // KVBytesPerToken is what one token takes of the KV cache over all layers and GPUs: a key and a

@@ -185,3 +185,26 @@ func TestStorageIsChosen(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a catalogue's file says, it is refused or its entries have some size.
+func FuzzCatalogue(f *testing.F) {
+	f.Add("models: {a: {layers: 2, hidden: 64, heads: 4, kv_heads: 2, intermediate: 128, vocab: 1000, weight_dtype: int4, group_size: 32}}")
+	f.Add("models: {a: {layers: 2, hidden: 64, heads: 4, kv_heads: 4, intermediate: 9, vocab: 10, kv_lora_rank: 8, qk_nope_head_dim: 4, qk_rope_head_dim: 4, v_head_dim: 4, experts: 8, experts_per_token: 2, moe_intermediate: 9, dense_layers: 1}}")
+	f.Add("gpus: {g: {hbm_gib: 8, memory_bandwidth_gbps: 1, peak_tflops: {bf16: 2, fp8: 4}, nvlink_gbps: 3, sources: {hbm: x}}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		var c Catalogue
+		if faults := c.add([]byte(text), "mine.yaml"); len(faults) > 0 {
+			return
+		}
+		for _, m := range c.Models {
+			if !(m.Parameters > 0) || !(m.WeightBytes() > 0) || m.KVBytesPerToken <= 0 {
+				t.Errorf("%q has %+v, want a model of some size", text, m)
+			}
+		}
+		for _, g := range c.GPUs {
+			if !(g.HBMBytes > 0) || !(g.Bandwidth > 0) || !(g.PeakFLOPS > 0) {
+				t.Errorf("%q has %+v, want a GPU of some size", text, g)
+			}
+		}
+	})
+}

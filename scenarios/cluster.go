@@ -70,10 +70,15 @@ func (s *Scenario) policy() policy.Policy {
 // what they tell each other is free.
 func (s *Scenario) StepCost() cost.Model {
 	tp := float64(s.Engine.TensorParallelSize)
+	kv := float64(s.Model.KVBytesPerToken)
+	if s.profiled() {
+		// What several GPUs hold of the same, several read.
+		kv = float64(kv*s.Model.Architecture.kvShare(s.Engine.TensorParallelSize)) * tp
+	}
 	return cost.Roofline{
 		Parameters:        s.Model.Parameters,
 		WeightBytes:       s.Model.WeightBytes(),
-		KVBytesPerToken:   float64(s.Model.KVBytesPerToken),
+		KVBytesPerToken:   kv,
 		PeakFLOPS:         float64(s.Hardware.PeakFLOPS * tp),
 		Bandwidth:         float64(s.Hardware.Bandwidth * tp),
 		ComputeEfficiency: s.Cost.Efficiency.Compute,

@@ -42,13 +42,13 @@ func (a *Architecture) profile(e Engine) reserve {
 	case tp > 2:
 		r.context += ncclMore
 	}
-	hidden := float64(2*a.Hidden) * float64(e.MaxNumBatchedTokens)
+	hidden := float64(float64(2*a.Hidden) * float64(e.MaxNumBatchedTokens))
 	layer := hidden + float64(a.layerBytes(tp)*float64(e.MaxNumBatchedTokens))
 	rows := float64(min(e.MaxNumSeqs, e.MaxNumBatchedTokens))
-	sampling := float64(samplerBytes*float64(a.Vocab)) * rows
+	sampling := float64(float64(samplerBytes*a.Vocab) * rows)
 	r.activations = hidden + max(layer, sampling)
 	if profiles[e.Models].countsGraphs {
-		r.graphs = float64(graphLayerBytes*float64(a.Layers)) * float64(captures(e.MaxNumSeqs))
+		r.graphs = float64(graphLayerBytes * float64(a.Layers*captures(e.MaxNumSeqs)))
 	}
 	return r
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"llmsim/sim/cost"
 )
 
 // on loads the base scenario with other figures.
@@ -30,8 +32,7 @@ func edit(t *testing.T, texts ...string) (edits []Edit) {
 }
 
 // One set of constants, none of them fitted to these counts, comes within 2% of what vLLM logged.
-// All H100 rows are above: what the pinned figure of HBM and the rope table of Mistral-Nemo's
-// 1,024,000 positions take is not counted.
+// All H100 rows come out above: docs/model.md says what is not counted.
 func TestBlocksAsVLLMLogged(t *testing.T) {
 	for _, c := range []struct {
 		model, gpu, engine       string
@@ -133,6 +134,22 @@ func TestSmallestFitIsCounted(t *testing.T) {
 		_, err := Load("base", edit(t, "hardware.name=h100-sxm", "engine.max_num_batched_tokens=8192", "model.name="+c.edits))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s on an H100: %v, want %q", c.edits, err, c.want)
+		}
+	}
+}
+
+// A GPU takes as long to read KV as it holds: a latent is read whole by each of eight.
+func TestSharedKVIsReadByEach(t *testing.T) {
+	const tokens = 1 << 30 // so many that reading the weights does not show
+	per := func(tp int) float64 {
+		s := on(t, "model.name=deepseek-v3", "hardware.name=b200", "engine.num_gpu_blocks=5000", fmt.Sprintf("engine.tensor_parallel_size=%d", tp))
+		far, _ := s.StepCost().StepTime(cost.Shape{Sequences: 1, Tokens: 1, Context: tokens})
+		near, _ := s.StepCost().StepTime(cost.Shape{Sequences: 1, Tokens: 1})
+		return float64(far-near) / tokens * s.Hardware.Bandwidth / 1e9
+	}
+	for _, tp := range []int{4, 8} {
+		if got := per(tp); math.Abs(got-70272) > 1 {
+			t.Errorf("each of %d GPUs reads %.1f bytes of a token, want 70272", tp, got)
 		}
 	}
 }

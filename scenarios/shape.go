@@ -79,7 +79,7 @@ func (a *Architecture) problems() (all []shapeProblem) {
 		add("quantized", "makes no sense as experts in a model without")
 	}
 	// In floating point, since whole numbers may overflow here.
-	widest := float64(max(a.Intermediate, a.SharedIntermediate)) + float64(a.Experts)*float64(a.MoEIntermediate)
+	widest := float64(max(a.Intermediate, a.SharedIntermediate)) + float64(float64(a.Experts)*float64(a.MoEIntermediate))
 	if float64(a.Layers)*3*float64(a.Hidden)*widest > 1e15 {
 		add("layers", "must make at most 1e15 parameters, make more")
 	}
