@@ -1,7 +1,7 @@
 package scenarios
 
 // What a vLLM worker sets aside before it counts blocks, in bytes of one GPU. Every constant is a
-// measured or a counted one; none is fitted to logged block counts.
+// measured or a counted one; none is fitted to logged block counts, though these were known.
 const (
 	mib = 1 << 20
 
