@@ -89,10 +89,10 @@ func (t *trial) extend(requests int64) error {
 			reported = t.arrived
 		}
 	}
-	if replay, ok := t.source.(*workload.Replay); ok {
+	if replay, ok := t.source.(*workload.Replay); ok && replay.Err() != nil {
 		return replay.Err()
 	}
-	return nil
+	return t.run.Err()
 }
 
 // A state says whether a trial's cluster keeps up.

@@ -95,6 +95,9 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Su
 			progress.Set(p.Arrived[len(p.Arrived)-1].ID + 1)
 		}
 	}
+	if err := run.Err(); err != nil {
+		return report.Summary{}, err
+	}
 	if replay, ok := source.(*workload.Replay); ok && replay.Err() != nil {
 		return report.Summary{}, replay.Err()
 	}
