@@ -45,12 +45,12 @@ type Verdict struct {
 	Margin string `json:"margin,omitempty"` // what to beware of although it holds
 }
 
-// A Capacity is what one replica serves when saturated, in requests per second, with its 95%
-// confidence interval, and the least that a run showed.
+// A Capacity is what one replica serves when saturated, in requests per second: the mean of some
+// runs with its 95% confidence interval.
 type Capacity struct {
 	PerReplica float64    `json:"per_replica_rps"`
 	CI         [2]float64 `json:"ci_rps"`
-	Least      float64    `json:"least_rps"`
+	Spread     float64    `json:"spread_rps"` // standard deviation between runs
 	Runs       int        `json:"runs"`
 	Requests   int        `json:"requests"` // of each
 }
@@ -102,6 +102,7 @@ type planning struct {
 	sat    *saturation
 	alone  []Objective // that even requests alone on a replica miss; nil if it was not asked
 	tried  map[int]*outcome
+	steps  int // of all trials
 }
 
 type outcome struct {
@@ -159,19 +160,38 @@ func (p *planning) searchable() bool {
 	return true
 }
 
-// mostReplicas is where a search gives up.
-const mostReplicas = 4096
+// Where a search gives up.
+const (
+	mostReplicas = 4096
+	mostTrials   = 20
+	searchSteps  = 60_000_000 // of all trials
+)
+
+// How long a trial is: from so many requests, and so many times what one is worked on, it is
+// doubled until it is clear what it shows, as long as it stays below these bounds.
+const (
+	leastRequests = 5_000
+	services      = 20
+	trialSteps    = 10_000_000
+	trialRequests = 400_000
+)
+
+// tired reports whether the search has done enough.
+func (p *planning) tired() bool { return len(p.answer.Trials) >= mostTrials || p.steps > searchSteps }
 
 // search finds the smallest number of replicas that holds: from an estimate up until one does,
 // then down to one that does not.
 func (p *planning) search() (*outcome, error) {
 	n, fails := 1, 0
 	if p.sat != nil {
-		n = clamp(int(math.Ceil(p.rate/p.sat.mean)), 1, mostReplicas)
+		if p.rate > p.sat.low()*mostReplicas {
+			return p.beyond(), nil
+		}
+		n = clamp(int(math.Ceil(p.rate/p.sat.low())), 1, mostReplicas)
 	}
 	holds, err := p.try(n)
 	for err == nil && !holds.holds {
-		if n == mostReplicas {
+		if n == mostReplicas || p.tired() || p.served(holds) == 0 {
 			return holds, nil
 		}
 		if hopeless, err := p.hopeless(holds); hopeless || err != nil {
@@ -181,7 +201,7 @@ func (p *planning) search() (*outcome, error) {
 		holds, err = p.try(n)
 	}
 	// The estimate is mostly right, so the one below it is tried before the middle.
-	for next := n - 1; err == nil && next > fails; next = (fails + n) / 2 {
+	for next := n - 1; err == nil && next > fails && !p.tired(); next = (fails + n) / 2 {
 		var o *outcome
 		if o, err = p.try(next); err == nil && o.holds {
 			holds, n = o, next
@@ -190,6 +210,18 @@ func (p *planning) search() (*outcome, error) {
 		}
 	}
 	return holds, err
+}
+
+// served is how many requests a number of replicas completed.
+func (p *planning) served(o *outcome) int64 { return o.summary.Requests.Completed }
+
+// beyond is the outcome of a rate that more replicas would be needed for than are simulated: it is
+// known from one.
+func (p *planning) beyond() *outcome {
+	return &outcome{
+		replicas: int(math.Ceil(p.rate / p.sat.low())), finding: finding{state: beyond},
+		summary: p.sat.summary,
+	}
 }
 
 // more guesses how many replicas to try after too few.
@@ -243,17 +275,22 @@ func (p *planning) try(replicas int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.recorder = &report.Recorder{}
 	requests := int64(math.MaxInt64)
 	if open(&s) {
-		requests = max(20_000+2_000*int64(replicas-1), int64(s.Workload.Requests))
-		for most := 10 * requests; ; requests *= 2 {
+		requests = max(leastRequests, int64(s.Workload.Requests))
+		if p.sat != nil {
+			requests = max(requests, int64(services*p.sat.service()*p.rate))
+		}
+		for ; ; requests *= 2 {
 			if err := t.extend(requests); err != nil {
 				return nil, err
 			}
-			if o.finding = t.judge(p.rate); o.state != unclear || 2*requests > most || t.steps >= mostSteps {
+			if o.finding = t.judge(p.rate); o.state != unclear || 2*t.steps > trialSteps || 2*t.arrived > trialRequests {
 				break
 			}
 		}
+		p.steps += t.steps
 	} else {
 		if err := t.extend(requests); err != nil {
 			return nil, err
@@ -261,34 +298,35 @@ func (p *planning) try(replicas int) (*outcome, error) {
 		o.finding = finding{state: keepsUp, drift: t.judge(p.rate).drift}
 		if !t.ended {
 			o.state = unclear
-		} else if p.searchable() && !t.drains() {
+		} else if p.searchable() && !t.drains() && !t.atOnce() {
 			o.state = fallsBehind
 		}
 	}
 
-	// Again, with a recorder, now that the warm-up is known.
-	again, err := newTrial(&p.pace, s)
-	if err != nil {
-		return nil, err
-	}
-	again.recorder = &report.Recorder{}
-	if o.state == keepsUp {
-		again.recorder.From = o.warmup
-	} else {
+	if o.state != keepsUp {
 		o.warmup = 0
 	}
-	if err := again.extend(requests); err != nil {
-		return nil, err
+	if o.warmup > 0 {
+		// Again, without the warm-up.
+		again, err := newTrial(&p.pace, s)
+		if err != nil {
+			return nil, err
+		}
+		again.recorder = &report.Recorder{From: o.warmup}
+		if err := again.extend(t.arrived); err != nil {
+			return nil, err
+		}
+		t = again
 	}
-	id, err := Identify(&s, again.notes)
+	id, err := Identify(&s, t.notes)
 	if err != nil {
 		return nil, err
 	}
-	o.requests = again.arrived
-	o.summary = again.recorder.Summary(id)
-	o.holds = o.state == keepsUp && o.summary.Requests.Completed > 0 && (p.sat == nil || p.rate < p.sat.mean*float64(replicas))
+	o.requests = t.arrived
+	o.summary = t.recorder.Summary(id)
+	o.holds = o.state == keepsUp && o.summary.Requests.Completed > 0 && (p.sat == nil || p.rate < p.sat.low()*float64(replicas))
 	for _, objective := range s.SLO {
-		fared := fare(objective, again.recorder)
+		fared := fare(objective, t.recorder)
 		o.slo = append(o.slo, fared)
 		o.holds = o.holds && fared.Met
 	}
@@ -318,7 +356,7 @@ func fare(o scenarios.Objective, r *report.Recorder) Objective {
 }
 
 func (s state) String() string {
-	return [...]string{"unclear", "keeps up", "falls behind"}[s]
+	return [...]string{"unclear", "keeps up", "falls behind", "beyond"}[s]
 }
 
 func clamp(x, lo, hi int) int { return max(lo, min(x, hi)) }

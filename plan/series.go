@@ -60,10 +60,12 @@ func (s *series) take(p *sim.Progress) {
 	}
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		if len(step.Finished) > 0 || step.Waiting == 0 {
-			b := s.at(step.End)
-			b.left += int64(len(step.Finished))
-			b.idle = b.idle || step.Waiting == 0
+		if step.Waiting == 0 {
+			s.at(step.Start).idle = true
+			s.at(step.End).idle = true
+		}
+		if n := len(step.Finished); n > 0 {
+			s.at(step.End).left += int64(n)
 		}
 	}
 }

@@ -36,10 +36,13 @@ type trial struct {
 	series   *series
 	recorder *report.Recorder // nil: only the series is wanted
 	arrived  int64
-	steps    int
-	now      time.Duration
-	ended    bool // the workload has no more requests, and all have left
-	notes    []string
+
+	firstArrival, lastArrival time.Duration
+
+	steps int
+	now   time.Duration
+	ended bool // the workload has no more requests, and all have left
+	notes []string
 }
 
 // newTrial starts a scenario. Open arrivals go on for as long as the trial does.
@@ -73,7 +76,13 @@ func (t *trial) extend(requests int64) error {
 			t.ended = true
 			break
 		}
-		t.arrived += int64(len(p.Arrived))
+		for i := range p.Arrived {
+			if t.arrived == 0 {
+				t.firstArrival = p.Arrived[i].Arrival
+			}
+			t.lastArrival = p.Arrived[i].Arrival
+			t.arrived++
+		}
 		t.steps += len(p.Steps)
 		if n := len(p.Steps); n > 0 {
 			t.now = p.Steps[n-1].End
@@ -102,6 +111,7 @@ const (
 	unclear state = iota
 	keepsUp
 	fallsBehind
+	beyond // what can be simulated
 )
 
 // Growth below this share of the rate is no growth, if it is clear that it is not more.
@@ -133,8 +143,8 @@ func (t *trial) judge(rate float64) finding {
 	return f
 }
 
-// drains reports whether, in the last tenth of the time in which requests arrived, some step
-// left nobody waiting.
+// drains reports whether, in the last tenth of the time in which requests arrived, nobody waited
+// for a while.
 func (t *trial) drains() bool {
 	bins := t.series.bins
 	last := len(bins) - 1
@@ -149,17 +159,23 @@ func (t *trial) drains() bool {
 	return false
 }
 
-// throughput is the rate of completions in the second half of the series.
-func (t *trial) throughput() float64 {
+// atOnce reports whether all requests arrived at one instant.
+func (t *trial) atOnce() bool { return t.lastArrival == t.firstArrival }
+
+// throughput is the rate of completions in the second half of the series, and whether somebody
+// waited all the time then.
+func (t *trial) throughput() (perSecond float64, standing bool) {
 	bins := t.series.bins[:len(t.series.bins)-1]
 	half := len(bins) / 2
 	var left int64
+	standing = true
 	for _, b := range bins[half:] {
 		left += b.left
+		standing = standing && !b.idle
 	}
 	seconds := (time.Duration(len(bins)-half) * t.series.width).Seconds()
 	if seconds == 0 {
-		return 0
+		return 0, false
 	}
-	return float64(left) / seconds
+	return float64(left) / seconds, standing
 }
