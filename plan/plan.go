@@ -171,10 +171,15 @@ const (
 // doubled until it is clear what it shows, as long as it stays below these bounds.
 const (
 	leastRequests = 5_000
-	services      = 20
+	services      = 10
 	trialSteps    = 10_000_000
 	trialRequests = 400_000
 )
+
+// light reports whether the load is far below what a number of replicas serve when saturated.
+func (p *planning) light(replicas int) bool {
+	return p.sat != nil && p.rate < 0.8*p.sat.low()*float64(replicas)
+}
 
 // tired reports whether the search has done enough.
 func (p *planning) tired() bool { return len(p.answer.Trials) >= mostTrials || p.steps > searchSteps }
@@ -286,7 +291,15 @@ func (p *planning) try(replicas int) (*outcome, error) {
 			if err := t.extend(requests); err != nil {
 				return nil, err
 			}
-			if o.finding = t.judge(p.rate); o.state != unclear || 2*t.steps > trialSteps || 2*t.arrived > trialRequests {
+			o.finding = t.judge(p.rate)
+			last := 2*t.steps > trialSteps || 2*t.arrived > trialRequests
+			if p.light(replicas) && o.state != keepsUp {
+				// Bursts make the backlog swing. What a saturated replica serves tells more.
+				if o.state = unclear; last {
+					o.state = keepsUp
+				}
+			}
+			if o.state != unclear || last {
 				break
 			}
 		}

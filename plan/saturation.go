@@ -28,6 +28,7 @@ func (s *saturation) service() float64 {
 const (
 	saturatedRuns     = 32
 	saturatedRequests = 4000 // of one run
+	saturatedSteps    = 300_000
 	excess            = 1.15
 	leastRate         = 1.0 / 1024 // requests per second
 	mostRate          = 1 << 20
@@ -98,6 +99,7 @@ func saturated(p *pace, s scenarios.Scenario, rate float64, requests int64, reco
 	if err != nil {
 		return nil, err
 	}
+	t.most = saturatedSteps
 	if record {
 		t.recorder = new(report.Recorder)
 	}

@@ -39,6 +39,8 @@ type trial struct {
 
 	firstArrival, lastArrival time.Duration
 
+	most int // steps
+
 	steps int
 	now   time.Duration
 	ended bool // the workload has no more requests, and all have left
@@ -54,7 +56,7 @@ func newTrial(p *pace, s scenarios.Scenario) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &trial{pace: p, source: source, run: sim.NewRun(s.Cluster(), source), series: newSeries(), notes: notes}, nil
+	return &trial{pace: p, source: source, run: sim.NewRun(s.Cluster(), source), series: newSeries(), notes: notes, most: mostSteps}, nil
 }
 
 // open reports whether requests arrive at a rate, without end and whatever becomes of them.
@@ -70,7 +72,7 @@ func open(s *scenarios.Scenario) bool {
 // the trial has become too long.
 func (t *trial) extend(requests int64) error {
 	reported := t.arrived
-	for rounds := 0; t.arrived < requests && t.steps < mostSteps; rounds++ {
+	for rounds := 0; t.arrived < requests && t.steps < t.most; rounds++ {
 		p, more := t.run.Advance()
 		if !more {
 			t.ended = true
@@ -137,10 +139,23 @@ func (t *trial) judge(rate float64) finding {
 	switch {
 	case d.perSecond-float64(significance*d.stderr) > 0 && d.perSecond > float64(tolerance/5*rate):
 		f.state = fallsBehind
+	case t.unhindered():
+		f.state = keepsUp
 	case converged && d.perSecond+float64(significance*d.stderr) < float64(tolerance*rate):
 		f.state = keepsUp
 	}
 	return f
+}
+
+// unhindered reports whether nobody waited beyond a decision in the second half of the series.
+func (t *trial) unhindered() bool {
+	bins := t.series.bins
+	for _, b := range bins[len(bins)/2:] {
+		if b.waits {
+			return false
+		}
+	}
+	return len(bins) > mostBins/4
 }
 
 // drains reports whether, in the last tenth of the time in which requests arrived, nobody waited
