@@ -9,90 +9,6 @@ import (
 	"llmsim/scenarios"
 )
 
-// A Question is what a plan is asked.
-type Question struct {
-	Scenario *scenarios.Scenario
-	// Fixed asks whether the scenario's number of replicas holds. Otherwise the smallest number
-	// that does is looked for.
-	Fixed bool
-	// Progress, if not nil, is told now and then how many requests have been simulated.
-	Progress func(requests int64)
-}
-
-// An Answer is what a plan says, in the terms of its JSON.
-type Answer struct {
-	Version  string `json:"llmsim"`
-	Scenario struct {
-		Name   string `json:"name"`
-		Digest string `json:"digest"`
-	} `json:"scenario"`
-	Seed       uint64         `json:"seed"`
-	Verdict    Verdict        `json:"verdict"`
-	Capacity   *Capacity      `json:"capacity,omitempty"` // of open arrivals
-	Replicas   int            `json:"replicas"`
-	GPUs       int            `json:"gpus"` // of all replicas
-	Bottleneck Bottleneck     `json:"bottleneck"`
-	Memory     Memory         `json:"memory"`
-	SLO        []Objective    `json:"slo,omitempty"`
-	Trials     []Trial        `json:"trials"` // in the order in which they were made
-	Run        report.Summary `json:"run"`    // of the answer's number of replicas
-}
-
-// A Verdict is the answer in one sentence.
-type Verdict struct {
-	Holds  bool   `json:"holds"`
-	Reason string `json:"reason"`
-	Margin string `json:"margin,omitempty"` // what to beware of although it holds
-}
-
-// A Capacity is what one replica serves when saturated, in requests per second, with its 95%
-// confidence interval, and the least that a run showed.
-type Capacity struct {
-	PerReplica float64    `json:"per_replica_rps"`
-	CI         [2]float64 `json:"ci_rps"`
-	Least      float64    `json:"least_rps"`
-	Runs       int        `json:"runs"`
-	Requests   int        `json:"requests"` // of each
-}
-
-// A Bottleneck is what breaks first as the load grows, with its evidence.
-type Bottleneck struct {
-	What    string         `json:"what"`
-	Of      string         `json:"of"` // the run that shows it
-	Blocked report.Blocked `json:"blocked"`
-	Bound   report.Bounds  `json:"bound"`
-}
-
-// Memory is how that of one GPU is used, in bytes: HBM = Reserve + Weights + KV + Free.
-type Memory struct {
-	HBM      float64 `json:"hbm_bytes"`
-	Reserve  float64 `json:"reserve_bytes"`
-	Weights  float64 `json:"weights_bytes"`
-	KV       float64 `json:"kv_bytes"`
-	Free     float64 `json:"free_bytes"`
-	KVBlocks int     `json:"kv_blocks"`
-	KVTokens int     `json:"kv_tokens"`
-}
-
-// An Objective is one bound of the SLO and how it fared.
-type Objective struct {
-	Name  string  `json:"name"`
-	Limit float64 `json:"limit_ms"`
-	Value float64 `json:"value_ms"`
-	Met   bool    `json:"met"`
-}
-
-// A Trial is one number of replicas that was simulated.
-type Trial struct {
-	Replicas int     `json:"replicas"`
-	State    string  `json:"state"` // keeps up, falls behind, unclear
-	Requests int64   `json:"requests"`
-	VirtualS float64 `json:"virtual_s"`
-	WarmupS  float64 `json:"warmup_s"`
-	Growth   float64 `json:"backlog_growth_rps"`
-	StdErr   float64 `json:"backlog_growth_stderr_rps"`
-}
-
 // A plan under way.
 type planning struct {
 	pace
@@ -102,6 +18,7 @@ type planning struct {
 	sat    *saturation
 	alone  []Objective // that even requests alone on a replica miss; nil if it was not asked
 	tried  map[int]*outcome
+	steps  int // of all trials
 }
 
 type outcome struct {
@@ -159,19 +76,43 @@ func (p *planning) searchable() bool {
 	return true
 }
 
-// mostReplicas is where a search gives up.
-const mostReplicas = 4096
+// Where a search gives up.
+const (
+	mostReplicas = 4096
+	mostTrials   = 20
+	searchSteps  = 60_000_000 // of all trials
+)
+
+// How long a trial is: from so many requests, and so many times what one is worked on, it is
+// doubled until it is clear what it shows, as long as it stays below these bounds.
+const (
+	leastRequests = 5_000
+	services      = 10
+	trialSteps    = 10_000_000
+	trialRequests = 400_000
+)
+
+// light reports whether the load is far below what a number of replicas serve when saturated.
+func (p *planning) light(replicas int) bool {
+	return p.sat != nil && p.rate < 0.8*p.sat.low()*float64(replicas)
+}
+
+// tired reports whether the search has done enough.
+func (p *planning) tired() bool { return len(p.answer.Trials) >= mostTrials || p.steps > searchSteps }
 
 // search finds the smallest number of replicas that holds: from an estimate up until one does,
 // then down to one that does not.
 func (p *planning) search() (*outcome, error) {
 	n, fails := 1, 0
 	if p.sat != nil {
-		n = clamp(int(math.Ceil(p.rate/p.sat.mean)), 1, mostReplicas)
+		if p.rate > p.sat.low()*mostReplicas {
+			return p.beyond(), nil
+		}
+		n = clamp(int(math.Ceil(p.rate/p.sat.low())), 1, mostReplicas)
 	}
 	holds, err := p.try(n)
 	for err == nil && !holds.holds {
-		if n == mostReplicas {
+		if n == mostReplicas || p.tired() || p.served(holds) == 0 {
 			return holds, nil
 		}
 		if hopeless, err := p.hopeless(holds); hopeless || err != nil {
@@ -181,7 +122,7 @@ func (p *planning) search() (*outcome, error) {
 		holds, err = p.try(n)
 	}
 	// The estimate is mostly right, so the one below it is tried before the middle.
-	for next := n - 1; err == nil && next > fails; next = (fails + n) / 2 {
+	for next := n - 1; err == nil && next > fails && !p.tired(); next = (fails + n) / 2 {
 		var o *outcome
 		if o, err = p.try(next); err == nil && o.holds {
 			holds, n = o, next
@@ -190,6 +131,18 @@ func (p *planning) search() (*outcome, error) {
 		}
 	}
 	return holds, err
+}
+
+// served is how many requests a number of replicas completed.
+func (p *planning) served(o *outcome) int64 { return o.summary.Requests.Completed }
+
+// beyond is the outcome of a rate that more replicas would be needed for than are simulated: it is
+// known from one.
+func (p *planning) beyond() *outcome {
+	return &outcome{
+		replicas: int(math.Ceil(p.rate / p.sat.low())), finding: finding{state: beyond},
+		summary: p.sat.summary,
+	}
 }
 
 // more guesses how many replicas to try after too few.
@@ -243,17 +196,30 @@ func (p *planning) try(replicas int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.recorder = &report.Recorder{}
 	requests := int64(math.MaxInt64)
 	if open(&s) {
-		requests = max(20_000+2_000*int64(replicas-1), int64(s.Workload.Requests))
-		for most := 10 * requests; ; requests *= 2 {
+		requests = max(leastRequests, int64(s.Workload.Requests))
+		if p.sat != nil {
+			requests = max(requests, int64(services*p.sat.service()*p.rate))
+		}
+		for ; ; requests *= 2 {
 			if err := t.extend(requests); err != nil {
 				return nil, err
 			}
-			if o.finding = t.judge(p.rate); o.state != unclear || 2*requests > most || t.steps >= mostSteps {
+			o.finding = t.judge(p.rate)
+			last := 2*t.steps > trialSteps || 2*t.arrived > trialRequests
+			if p.light(replicas) && o.state != keepsUp {
+				// Bursts make the backlog swing. What a saturated replica serves tells more.
+				if o.state = unclear; last {
+					o.state = keepsUp
+				}
+			}
+			if o.state != unclear || last {
 				break
 			}
 		}
+		p.steps += t.steps
 	} else {
 		if err := t.extend(requests); err != nil {
 			return nil, err
@@ -261,34 +227,35 @@ func (p *planning) try(replicas int) (*outcome, error) {
 		o.finding = finding{state: keepsUp, drift: t.judge(p.rate).drift}
 		if !t.ended {
 			o.state = unclear
-		} else if p.searchable() && !t.drains() {
+		} else if p.searchable() && !t.drains() && !t.atOnce() {
 			o.state = fallsBehind
 		}
 	}
 
-	// Again, with a recorder, now that the warm-up is known.
-	again, err := newTrial(&p.pace, s)
-	if err != nil {
-		return nil, err
-	}
-	again.recorder = &report.Recorder{}
-	if o.state == keepsUp {
-		again.recorder.From = o.warmup
-	} else {
+	if o.state != keepsUp {
 		o.warmup = 0
 	}
-	if err := again.extend(requests); err != nil {
-		return nil, err
+	if o.warmup > 0 {
+		// Again, without the warm-up.
+		again, err := newTrial(&p.pace, s)
+		if err != nil {
+			return nil, err
+		}
+		again.recorder = &report.Recorder{From: o.warmup}
+		if err := again.extend(t.arrived); err != nil {
+			return nil, err
+		}
+		t = again
 	}
-	id, err := Identify(&s, again.notes)
+	id, err := Identify(&s, t.notes)
 	if err != nil {
 		return nil, err
 	}
-	o.requests = again.arrived
-	o.summary = again.recorder.Summary(id)
-	o.holds = o.state == keepsUp && o.summary.Requests.Completed > 0 && (p.sat == nil || p.rate < p.sat.mean*float64(replicas))
+	o.requests = t.arrived
+	o.summary = t.recorder.Summary(id)
+	o.holds = o.state == keepsUp && o.summary.Requests.Completed > 0 && (p.sat == nil || p.rate < p.sat.low()*float64(replicas))
 	for _, objective := range s.SLO {
-		fared := fare(objective, again.recorder)
+		fared := fare(objective, t.recorder)
 		o.slo = append(o.slo, fared)
 		o.holds = o.holds && fared.Met
 	}
@@ -318,7 +285,7 @@ func fare(o scenarios.Objective, r *report.Recorder) Objective {
 }
 
 func (s state) String() string {
-	return [...]string{"unclear", "keeps up", "falls behind"}[s]
+	return [...]string{"unclear", "keeps up", "falls behind", "beyond"}[s]
 }
 
 func clamp(x, lo, hi int) int { return max(lo, min(x, hi)) }

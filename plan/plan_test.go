@@ -217,6 +217,57 @@ func TestContract(t *testing.T) {
 	}
 }
 
+// A replica serves what it serves however bursty its arrivals are; and a load far below that holds
+// on one, whatever the seed.
+func TestBurstyArrivals(t *testing.T) {
+	for _, cv := range []string{"4", "20"} {
+		for _, seed := range []string{"42", "1", "2"} {
+			a := ask(t, false, "base", "workload.arrivals={process: gamma, rate: 20, cv: "+cv+"}", "seed="+seed)
+			if !a.Verdict.Holds || a.Replicas != 1 || a.Capacity.PerReplica < 50 || a.Capacity.PerReplica > 85 {
+				t.Errorf("plan of 20 req/s with CV %s, seed %s = %d replicas, capacity %v, want 1 and 50 to 85 req/s: %s",
+					cv, seed, a.Replicas, a.Capacity.PerReplica, a.Verdict.Reason)
+			}
+		}
+	}
+}
+
+// Traces without a rate: one request, many at one instant, none that fits.
+func TestTracesWithoutARate(t *testing.T) {
+	for _, c := range []struct {
+		what, rows, says string
+		holds            bool
+	}{
+		{"one row", "0,100,10\n", "keeps up", true},
+		{"one instant", strings.Repeat("3,100,10\n", 2000), "keeps up", true},
+		{"none fits", strings.Repeat("0,100000,10\n", 10), "completed none of 10 requests", false},
+	} {
+		file := filepath.Join(t.TempDir(), "trace.csv")
+		if err := os.WriteFile(file, []byte("arrival_s,input_tokens,output_tokens\n"+c.rows), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenarios.Load("base", []scenarios.Edit{scenarios.TraceEdit(file)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := Ask(context.Background(), Question{Scenario: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Verdict.Holds != c.holds || a.Replicas != 1 || len(a.Trials) != 1 || !strings.Contains(a.Verdict.Reason, c.says) {
+			t.Errorf("plan of a trace with %s = holds %v with %d replicas after %d trials, %q, want %v with 1 at once: %s",
+				c.what, a.Verdict.Holds, a.Replicas, len(a.Trials), a.Verdict.Reason, c.holds, c.says)
+		}
+	}
+}
+
+// What can't be simulated is said from one replica, not searched for.
+func TestBeyondWhatIsSimulated(t *testing.T) {
+	a := ask(t, false, "base", "workload.arrivals.rate=1e6")
+	if a.Verdict.Holds || a.Replicas < 12_000 || a.Replicas > 15_000 || len(a.Trials) != 0 {
+		t.Errorf("plan of a million req/s = holds %v with %d replicas after %d trials, want about 13,000, not held, at once", a.Verdict.Holds, a.Replicas, len(a.Trials))
+	}
+}
+
 func TestAskStopsWhenToldTo(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -17,6 +17,7 @@ type series struct {
 type bin struct {
 	arrived, left int64 // completed or refused
 	idle          bool  // some step of the bin left nobody waiting
+	waits         bool  // some step of the bin left somebody waiting
 }
 
 const mostBins = 1000 // even, and a multiple of MSER's batches
@@ -37,7 +38,7 @@ func (s *series) at(t time.Duration) *bin {
 				b = s.bins[2*k+1]
 			}
 			if 2*k < len(s.bins) {
-				s.bins[k] = bin{a.arrived + b.arrived, a.left + b.left, a.idle || b.idle}
+				s.bins[k] = bin{a.arrived + b.arrived, a.left + b.left, a.idle || b.idle, a.waits || b.waits}
 			}
 		}
 		s.bins = s.bins[:(len(s.bins)+1)/2]
@@ -60,10 +61,14 @@ func (s *series) take(p *sim.Progress) {
 	}
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		if len(step.Finished) > 0 || step.Waiting == 0 {
-			b := s.at(step.End)
-			b.left += int64(len(step.Finished))
-			b.idle = b.idle || step.Waiting == 0
+		if step.Waiting == 0 {
+			s.at(step.Start).idle = true
+			s.at(step.End).idle = true
+		} else {
+			s.at(step.End).waits = true
+		}
+		if n := len(step.Finished); n > 0 {
+			s.at(step.End).left += int64(n)
 		}
 	}
 }

@@ -36,10 +36,15 @@ type trial struct {
 	series   *series
 	recorder *report.Recorder // nil: only the series is wanted
 	arrived  int64
-	steps    int
-	now      time.Duration
-	ended    bool // the workload has no more requests, and all have left
-	notes    []string
+
+	firstArrival, lastArrival time.Duration
+
+	most int // steps
+
+	steps int
+	now   time.Duration
+	ended bool // the workload has no more requests, and all have left
+	notes []string
 }
 
 // newTrial starts a scenario. Open arrivals go on for as long as the trial does.
@@ -51,7 +56,7 @@ func newTrial(p *pace, s scenarios.Scenario) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &trial{pace: p, source: source, run: sim.NewRun(s.Cluster(), source), series: newSeries(), notes: notes}, nil
+	return &trial{pace: p, source: source, run: sim.NewRun(s.Cluster(), source), series: newSeries(), notes: notes, most: mostSteps}, nil
 }
 
 // open reports whether requests arrive at a rate, without end and whatever becomes of them.
@@ -67,13 +72,19 @@ func open(s *scenarios.Scenario) bool {
 // the trial has become too long.
 func (t *trial) extend(requests int64) error {
 	reported := t.arrived
-	for rounds := 0; t.arrived < requests && t.steps < mostSteps; rounds++ {
+	for rounds := 0; t.arrived < requests && t.steps < t.most; rounds++ {
 		p, more := t.run.Advance()
 		if !more {
 			t.ended = true
 			break
 		}
-		t.arrived += int64(len(p.Arrived))
+		for i := range p.Arrived {
+			if t.arrived == 0 {
+				t.firstArrival = p.Arrived[i].Arrival
+			}
+			t.lastArrival = p.Arrived[i].Arrival
+			t.arrived++
+		}
 		t.steps += len(p.Steps)
 		if n := len(p.Steps); n > 0 {
 			t.now = p.Steps[n-1].End
@@ -89,10 +100,10 @@ func (t *trial) extend(requests int64) error {
 			reported = t.arrived
 		}
 	}
-	if replay, ok := t.source.(*workload.Replay); ok {
+	if replay, ok := t.source.(*workload.Replay); ok && replay.Err() != nil {
 		return replay.Err()
 	}
-	return nil
+	return t.run.Err()
 }
 
 // A state says whether a trial's cluster keeps up.
@@ -102,6 +113,7 @@ const (
 	unclear state = iota
 	keepsUp
 	fallsBehind
+	beyond // what can be simulated
 )
 
 // Growth below this share of the rate is no growth, if it is clear that it is not more.
@@ -127,14 +139,27 @@ func (t *trial) judge(rate float64) finding {
 	switch {
 	case d.perSecond-float64(significance*d.stderr) > 0 && d.perSecond > float64(tolerance/5*rate):
 		f.state = fallsBehind
+	case t.unhindered():
+		f.state = keepsUp
 	case converged && d.perSecond+float64(significance*d.stderr) < float64(tolerance*rate):
 		f.state = keepsUp
 	}
 	return f
 }
 
-// drains reports whether, in the last tenth of the time in which requests arrived, some step
-// left nobody waiting.
+// unhindered reports whether nobody waited beyond a decision in the second half of the series.
+func (t *trial) unhindered() bool {
+	bins := t.series.bins
+	for _, b := range bins[len(bins)/2:] {
+		if b.waits {
+			return false
+		}
+	}
+	return len(bins) > mostBins/4
+}
+
+// drains reports whether, in the last tenth of the time in which requests arrived, nobody waited
+// for a while.
 func (t *trial) drains() bool {
 	bins := t.series.bins
 	last := len(bins) - 1
@@ -149,17 +174,23 @@ func (t *trial) drains() bool {
 	return false
 }
 
-// throughput is the rate of completions in the second half of the series.
-func (t *trial) throughput() float64 {
+// atOnce reports whether all requests arrived at one instant.
+func (t *trial) atOnce() bool { return t.lastArrival == t.firstArrival }
+
+// throughput is the rate of completions in the second half of the series, and whether somebody
+// waited all the time then.
+func (t *trial) throughput() (perSecond float64, standing bool) {
 	bins := t.series.bins[:len(t.series.bins)-1]
 	half := len(bins) / 2
 	var left int64
+	standing = true
 	for _, b := range bins[half:] {
 		left += b.left
+		standing = standing && !b.idle
 	}
 	seconds := (time.Duration(len(bins)-half) * t.series.width).Seconds()
 	if seconds == 0 {
-		return 0
+		return 0, false
 	}
-	return float64(left) / seconds
+	return float64(left) / seconds, standing
 }

@@ -20,7 +20,7 @@ func (p *planning) conclude(o *outcome) {
 		a.Capacity = &Capacity{
 			PerReplica: millionths(p.sat.mean),
 			CI:         [2]float64{millionths(p.sat.mean - p.sat.half), millionths(p.sat.mean + p.sat.half)},
-			Least:      millionths(p.sat.least), Runs: saturatedRuns, Requests: saturatedRequests,
+			Spread:     millionths(p.sat.spread), Runs: saturatedRuns, Requests: saturatedRequests,
 		}
 		of = p.sat.summary
 		a.Bottleneck.Of = "one replica, saturated"
@@ -36,9 +36,12 @@ func (p *planning) conclude(o *outcome) {
 		a.Verdict.Reason += fmt.Sprintf("; %s of %s requests are refused, too long for max_model_len or for the KV cache",
 			report.Count(r.Refused), report.Count(r.Arrived))
 	}
-	if o.holds && p.sat != nil && p.rate > p.sat.least*float64(o.replicas) {
-		a.Verdict.Margin = fmt.Sprintf("saturated runs of one replica served from %s req/s up, which is less than its part of the load: a burst that fills all slots may not drain",
-			report.Figure(p.sat.least))
+	if p.sat != nil {
+		low := p.sat.mean - float64(significance*p.sat.spread)
+		if o.holds && p.rate > low*float64(o.replicas) {
+			a.Verdict.Margin = fmt.Sprintf("what a saturated replica serves differs from run to run, by %s req/s (standard deviation): below %s req/s a burst that fills it is sure to drain",
+				report.Figure(p.sat.spread), report.Figure(low*float64(o.replicas)))
+		}
 	}
 }
 
@@ -68,14 +71,20 @@ func (p *planning) reason(o *outcome) string {
 		saturates = fmt.Sprintf("saturates at %s +/- %s req/s", report.Figure(p.sat.mean*float64(o.replicas)), report.Figure(p.sat.half*float64(o.replicas)))
 	}
 	switch {
+	case o.state == beyond:
+		return fmt.Sprintf("%s needs about %s replicas, and more than %s are not simulated; one saturates at %s +/- %s req/s",
+			load, report.Count(int64(o.replicas)), report.Count(mostReplicas), report.Figure(p.sat.mean), report.Figure(p.sat.half))
+	case o.summary.Requests.Completed == 0:
+		return fmt.Sprintf("%s completed none of %s requests", who, report.Count(o.summary.Requests.Arrived))
 	case o.state == keepsUp && p.sat == nil:
 		return p.withSLO(o, fmt.Sprintf("%s keep%s up with %s", who, third(o.replicas), load))
-	case o.state == keepsUp && p.rate < p.sat.mean*float64(o.replicas):
+	case o.state == keepsUp && p.rate < p.sat.low()*float64(o.replicas):
 		return p.withSLO(o, fmt.Sprintf("%s sustain%s %s, %s%% below saturation at %s +/- %s req/s", who, third(o.replicas), load,
 			report.Percent(1-p.rate/(p.sat.mean*float64(o.replicas))),
 			report.Figure(p.sat.mean*float64(o.replicas)), report.Figure(p.sat.half*float64(o.replicas))))
 	case o.state == keepsUp:
-		return fmt.Sprintf("%s kept up with %s for %s simulated seconds, but %s", who, load, report.Figure(o.summary.VirtualS), saturates)
+		return fmt.Sprintf("%s kept up with %s for %s simulated seconds, but %s, and now and then below %s: a burst that fills them may never drain",
+			who, load, report.Figure(o.summary.VirtualS), saturates, report.Figure(p.sat.low()*float64(o.replicas)))
 	case o.state == fallsBehind && p.sat == nil:
 		return fmt.Sprintf("overload: %s fall%s behind %s: requests still wait when it ends", who, third(o.replicas), load)
 	case o.state == fallsBehind:

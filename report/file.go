@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,7 +45,7 @@ func CreateAtomic(path string) (*AtomicFile, error) {
 func (f *AtomicFile) open() error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.target = f.path
+		f.target = follow(f.path)
 		return f.openBeside(0o666) // less the umask
 	}
 	if err != nil {
@@ -79,7 +80,7 @@ func (f *AtomicFile) open() error {
 func (f *AtomicFile) openBeside(mode fs.FileMode) (err error) {
 	directory, name := filepath.Split(f.target)
 	for i := range 1000 {
-		temporary := filepath.Join(directory, fmt.Sprintf(".%s.%d-%d.part", name, os.Getpid(), i))
+		temporary := directory + fmt.Sprintf(".%s.%d-%d.part", name, os.Getpid(), i)
 		f.file, err = os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, fs.ErrExist) {
 			return err
@@ -251,12 +252,33 @@ func SameOutput(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// resolved is the one path of a file among those that lead to it, links apart that lead nowhere.
+// follow returns where a path leads that may be a link to no file yet. It cleans nothing: .. behind a linked
+// folder is not the folder that the link is in.
+func follow(path string) string {
+	for range 40 { // as many as Linux follows
+		next, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(next) {
+			directory, _ := filepath.Split(path)
+			next = directory + next
+		}
+		path = next
+	}
+	return path
+}
+
+// resolved is the one path of a file among those that lead to it, whether there is a file yet or not.
 func resolved(path string) string {
+	path = follow(path)
 	if whole, err := filepath.EvalSymlinks(path); err == nil {
 		path = whole
-	} else if directory, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(directory, filepath.Base(path))
+	} else {
+		directory, name := filepath.Split(path)
+		if directory, err = filepath.EvalSymlinks(cmp.Or(directory, ".")); err == nil {
+			path = filepath.Join(directory, name)
+		}
 	}
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole

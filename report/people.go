@@ -73,7 +73,7 @@ func (s Summary) identity() []string {
 		lines = append(lines, s.Workload)
 	}
 	r := s.Requests
-	requests := fmt.Sprintf("%s requests arrived, %s completed", Count(r.Arrived), Count(r.Completed))
+	requests := fmt.Sprintf("%s arrived, %s completed", counted(r.Arrived, "request"), Count(r.Completed))
 	for _, part := range []struct {
 		n    int64
 		what string
@@ -84,10 +84,18 @@ func (s Summary) identity() []string {
 	}
 	lines = append(lines, requests+", in "+Figure(s.VirtualS)+" simulated seconds")
 	if s.WarmupS > 0 {
-		lines = append(lines, fmt.Sprintf("warm-up left out: the first %s s, in which %s more requests arrived",
-			Figure(s.WarmupS), Count(r.Warmup)))
+		lines = append(lines, fmt.Sprintf("warm-up left out: the first %s s, in which %s arrived",
+			Figure(s.WarmupS), counted(r.Warmup, "more request")))
 	}
 	return lines
+}
+
+// counted is a number and what it counts, in the plural unless there is one.
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Count(n) + " " + noun + "s"
 }
 
 // nonempty drops what says nothing: empty parts, and names without the thing named.
@@ -103,9 +111,9 @@ func nonempty(parts ...string) (kept []string) {
 func (s Summary) footnote() string {
 	samples := ""
 	if n := s.Latency.E2E.Count; n > 0 {
-		samples = " of " + Count(n) + " requests"
+		samples = " of " + counted(n, "request")
 		if n := s.Latency.ITL.Count; n > 0 {
-			samples += " and " + Count(n) + " gaps between tokens"
+			samples += " and " + counted(n, "gap") + " between tokens"
 		}
 	}
 	return "Percentiles" + samples + " are " + s.Percentiles + ", interpolated linearly."

@@ -3,6 +3,9 @@ package scenarios
 import (
 	"fmt"
 	"math"
+	"time"
+
+	"llmsim/sim/cost"
 )
 
 // Memory is how one GPU's is used, in bytes: HBM = Reserve + Usable, and
@@ -83,6 +86,13 @@ func (r *reading) checkMemory(s *Scenario) {
 			gib(m.WeightsBytes), gib(m.UsableBytes), gib(m.WeightsBytes-m.UsableBytes+float64(block)), fits(*s))
 		return
 	}
+	one := cost.Shape{Sequences: 1, Tokens: 1, Sampled: 1, Context: 1}
+	if took, bound := s.StepCost().StepTime(one); took-s.Cost.StepOverhead > longestStep {
+		r.addAmong(append([]string{"hardware.memory_bandwidth_gbps", "hardware.peak_tflops", "cost.efficiency.memory", "cost.efficiency.compute",
+			"model.kv_bytes_per_token"}, shape...),
+			"a step of one token must take at most %v, takes %v for %s", longestStep, took, bound)
+		return
+	}
 	usable := s.UsableBlocks()
 	counted := blocks // by vLLM when it starts
 	if profiles[s.Engine.Models].nullBlockCounts {
@@ -105,6 +115,9 @@ func (r *reading) checkMemory(s *Scenario) {
 			"prompt and output must fit the KV cache of %d blocks, %d tokens, have %d", blocks, tokens, least)
 	}
 }
+
+// longestStep is how long a step of a single token may take: far longer than on any hardware.
+const longestStep = time.Hour
 
 // fits says with how many GPUs a model that does not fit would. Only powers of two are tried, since
 // GPUs split a model's heads evenly.

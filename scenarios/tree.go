@@ -7,7 +7,9 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -96,6 +98,41 @@ const (
 
 var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
+// ofParser are the messages of yaml.v3's parser, which counts lines from 0; its scanner counts from 1.
+var ofParser = regexp.MustCompile(`^did not find expected (<|node content|'-' indicator|key|',' or )|^found (undefined|duplicate|incompatible) `)
+
+var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+
+// faultLine is the line of a message of yaml.v3, from 1; counted is what yaml.v3 says, empty for its first.
+func faultLine(text []byte, counted, message string) int {
+	at := 0
+	if n, err := strconv.Atoi(counted); err == nil {
+		if ofParser.MatchString(message) {
+			n++
+		}
+		return min(n, 1+bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))) // the end is no line
+	} else if m := unknownAnchor.FindStringSubmatch(message); m != nil {
+		at = bytes.Index(text, []byte("*"+m[1]))
+	} else if strings.HasPrefix(message, "control characters") || strings.Contains(message, "UTF-8") || strings.Contains(message, "Unicode") {
+		at = firstUnreadable(text)
+	}
+	return 1 + bytes.Count(text[:max(at, 0)], []byte("\n"))
+}
+
+// firstUnreadable is where text has what is no character, or none that YAML has.
+func firstUnreadable(text []byte) int {
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		switch {
+		case r == utf8.RuneError && size == 1, r == 0xFFFE, r == 0xFFFF,
+			r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7F && r < 0xA0 && r != 0x85:
+			return at
+		}
+		at += size
+	}
+	return 0
+}
+
 // parse reads one YAML document; an empty one is an empty mapping.
 func parse(text []byte, from *origin) (*node, Faults) {
 	if len(text) > maxFile {
@@ -120,8 +157,8 @@ func parse(text []byte, from *origin) (*node, Faults) {
 		message := err.Error()
 		if m := lineOf.FindStringSubmatch(message); m != nil {
 			message = message[len(m[0]):]
-			if m[1] != "" && from.path == "" {
-				where += ":" + m[1]
+			if from.path == "" {
+				where += fmt.Sprintf(":%d", faultLine(text, m[1], message))
 			}
 		}
 		return nil, Faults{{where, "", "must be YAML: " + message}}

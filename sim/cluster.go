@@ -72,6 +72,7 @@ type Cluster struct {
 	lives    []life
 	free     []int32
 	counts   Counts
+	ended    bool // a step would end beyond the clock
 
 	steps    []Step
 	gaps     []Gap
@@ -95,6 +96,12 @@ func New(config Config) *Cluster {
 	}
 	return c
 }
+
+// Clock is the last instant that a cluster gets to: some 200 years.
+const Clock time.Duration = 200 * 365 * 24 * time.Hour
+
+// Ended reports whether the clock has run out: nothing happens any more.
+func (c *Cluster) Ended() bool { return c.ended }
 
 // Now is how far the cluster has come.
 func (c *Cluster) Now() time.Duration { return c.now }
@@ -157,7 +164,7 @@ func (c *Cluster) Next() (time.Duration, bool) {
 // was cancelled before it, and the cancelling of one that has left, mean nothing, and must not
 // move the clock.
 func (c *Cluster) next() (time.Duration, bool) {
-	for {
+	for !c.ended {
 		e := c.agenda.First()
 		if e == nil {
 			return 0, false
@@ -167,6 +174,7 @@ func (c *Cluster) next() (time.Duration, bool) {
 		}
 		c.agenda.Take()
 	}
+	return 0, false
 }
 
 // Advance moves towards an instant and applies all that is due on the way, that instant
@@ -180,7 +188,7 @@ func (c *Cluster) next() (time.Duration, bool) {
 func (c *Cluster) Advance(to time.Duration) []Step {
 	c.steps = c.steps[:0]
 	c.gaps, c.firsts, c.losers, c.finished = c.gaps[:0], c.firsts[:0], c.losers[:0], c.finished[:0]
-	for c.now < to && len(c.finished) == 0 && len(c.steps) < fullSteps {
+	for c.now < to && len(c.finished) == 0 && len(c.steps) < fullSteps && !c.ended {
 		c.apply(cancel)
 		if len(c.idle) == 1 && c.coast(&c.replicas[c.idle[0]], to) {
 			break
@@ -189,6 +197,10 @@ func (c *Cluster) Advance(to time.Duration) []Step {
 		at, ok := c.next()
 		if !ok || at > to {
 			c.now = to
+			break
+		}
+		if at > Clock {
+			c.ended = true
 			break
 		}
 		c.now = at

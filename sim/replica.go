@@ -234,6 +234,7 @@ func (c *Cluster) end(r *replica) {
 // long as they end before horizon and before anything else is due; so the clock goes along. It
 // reports whether it stopped because many steps have gathered.
 func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
+	horizon = min(horizon, Clock)
 	if next, ok := c.next(); ok {
 		horizon = min(horizon, next)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -41,6 +42,12 @@ func (r *Run) Advance() (*Progress, bool) {
 	to := time.Duration(math.MaxInt64)
 	for {
 		at, ok := r.coming()
+		if ok && at > Clock {
+			r.cluster.ended = true
+		}
+		if r.cluster.ended {
+			return p, len(p.Arrived) > 0
+		}
 		if ok && at > r.cluster.now {
 			to = at
 			break
@@ -65,6 +72,14 @@ func (r *Run) Advance() (*Progress, bool) {
 		}
 	}
 	return p, true
+}
+
+// Err tells why a run ended before its workload did; nil otherwise.
+func (r *Run) Err() error {
+	if r.cluster.ended {
+		return fmt.Errorf("the run would take longer than %d years of virtual time", Clock/(365*24*time.Hour))
+	}
+	return nil
 }
 
 // coming tells when the next request arrives; false if the source has none now.

@@ -121,8 +121,10 @@ var formats = []format{
 // names the one that comes nearest, and all that are known.
 func detect(names []string, json bool) (*format, error) {
 	have := make(map[string]bool, len(names))
+	folded := make(map[string]string, len(names)) // in lower case: as written
 	for _, name := range names {
 		have[name] = true
+		folded[strings.ToLower(name)] = name
 	}
 	var nearest *format
 	var lacks []string
@@ -140,7 +142,12 @@ func detect(names []string, json bool) (*format, error) {
 			case have[field.name]:
 				found++
 			default:
-				missing = append(missing, strconv.Quote(field.name))
+				need := strconv.Quote(field.name)
+				if name, ok := folded[strings.ToLower(field.name)]; ok {
+					need += fmt.Sprintf(" (not %q)", name)
+					found++
+				}
+				missing = append(missing, need)
 			}
 		}
 		if missing == nil {

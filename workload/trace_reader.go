@@ -1,9 +1,14 @@
 package workload
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 )
+
+// errCR is about a file that would be one line.
+var errCR = errors.New("lines must end in LF or CRLF, end in CR")
 
 // A reader hands out the rows of a file that are requests, in the file's order, and
 // accounts for the others.
@@ -31,6 +36,9 @@ func openReader(path string, open func() (io.ReadCloser, error)) (*reader, error
 
 func (r *reader) recognise() error {
 	line, err := r.lines.next()
+	if err != nil && bytes.IndexByte(r.long, '\r') >= 0 { // longer than a line may be
+		return fmt.Errorf("%s:1: %w", r.path, errCR)
+	}
 	if err == io.EOF {
 		return fmt.Errorf("%s: empty trace: the file has no line that is not blank", r.path)
 	}
@@ -39,11 +47,17 @@ func (r *reader) recognise() error {
 	}
 	if c := trim(line)[0]; c == '{' || c == '[' {
 		d, err := newJSONDecoder(line)
+		if err != nil && bytes.IndexByte(line, '\r') >= 0 {
+			err = errCR
+		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", r.path, r.number, err)
 		}
 		r.format, r.decoder, r.first = d.format, d, line
 		return nil
+	}
+	if bytes.IndexByte(line, '\r') >= 0 {
+		return fmt.Errorf("%s:%d: %w", r.path, r.number, errCR)
 	}
 	d, err := newCSVDecoder(line)
 	if err != nil {

@@ -146,7 +146,7 @@ func TestFaultyScenariosAreRefused(t *testing.T) {
 	if err := os.Mkdir("folder", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, "open.yaml:1: must be YAML: did not find expected ',' or '}'", simulateToFiles("--scenario", "open.yaml")...)
+	refused(t, "open.yaml:2: must be YAML: did not find expected ',' or '}'", simulateToFiles("--scenario", "open.yaml")...)
 	refused(t, "tabs.yaml:2: must be YAML: found character that cannot start any token", simulateToFiles("--scenario", "tabs.yaml")...)
 	refused(t, "twice.yaml:2: seed: is given twice", simulateToFiles("--scenario", "twice.yaml")...)
 	refused(t, "folder: must be a file, is a folder", simulateToFiles("--scenario", "folder")...)

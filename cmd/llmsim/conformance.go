@@ -31,12 +31,8 @@ Exit codes: 0 all agree, 1 some case differs, 2 bad input.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			show, ok := map[string]func(io.Writer, conformance.Report) error{
-				"table": writeConformance,
-				"json":  func(w io.Writer, r conformance.Report) error { return report.WriteJSON(w, r) },
-			}[format]
-			if !ok {
-				return fmt.Errorf("--format: must be one of table, json, is %q", format)
+			if err := checkFormat(format); err != nil {
+				return err
 			}
 			profile, err := vllmv1.FindProfile(models)
 			if err != nil {
@@ -46,7 +42,7 @@ Exit codes: 0 all agree, 1 some case differs, 2 bad input.`,
 			if err != nil {
 				return err
 			}
-			if err := show(c.OutOrStdout(), r); err != nil {
+			if err := writeResult(c.OutOrStdout(), comparison{r}, format); err != nil {
 				return err
 			}
 			if r.Mismatches > 0 {
@@ -60,26 +56,48 @@ Exit codes: 0 all agree, 1 some case differs, 2 bad input.`,
 		names = append(names, p.Name)
 	}
 	c.Flags().StringVar(&models, "models", vllmv1.DefaultProfile, "version whose rules are replayed, a `PROFILE`: "+strings.Join(names, ", "))
-	c.Flags().StringVar(&format, "format", "table", "`FORMAT` of the result: table, json")
+	registerFormat(c, &format)
 	return c
 }
 
-// writeConformance writes the counts, and the first difference of each case that differs.
-func writeConformance(w io.Writer, r conformance.Report) error {
+// A comparison is plain data for programs and tables for people.
+type comparison struct{ conformance.Report }
+
+// WriteTable writes the counts, and the first difference of each case that differs.
+func (r comparison) WriteTable(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "models %s: %s\ncases %d  steps %d  mismatches %d\n", r.Models, r.Versions, r.Cases, r.Steps, r.Mismatches); err != nil {
 		return err
 	}
+	return r.writeFirst(w, report.Table.WriteText, printable)
+}
+
+// WriteMarkdown does so in Markdown.
+func (r comparison) WriteMarkdown(w io.Writer) error {
+	counts := report.Table{
+		Head: []string{"models", "versions", "cases", "steps", "mismatches"},
+		Rows: [][]string{{r.Models, r.Versions, strconv.Itoa(r.Cases), strconv.Itoa(r.Steps), strconv.Itoa(r.Mismatches)}},
+	}
+	if err := counts.WriteMarkdown(w); err != nil {
+		return err
+	}
+	return r.writeFirst(w, report.Table.WriteMarkdown, func(s string) string {
+		return strings.ReplaceAll(printable(s), "|", `\|`)
+	})
+}
+
+// writeFirst writes the differences as a table, with cells as it can hold them.
+func (r comparison) writeFirst(w io.Writer, write func(report.Table, io.Writer) error, cell func(string) string) error {
 	if r.Mismatches == 0 {
 		return nil
 	}
 	t := report.Table{Head: []string{"case", "step", "field", "expected", "got"}}
 	for _, m := range r.First {
-		t.Rows = append(t.Rows, []string{printable(m.Case), strconv.Itoa(m.Step), printable(m.Field), printable(m.Expected), printable(m.Got)})
+		t.Rows = append(t.Rows, []string{cell(m.Case), strconv.Itoa(m.Step), cell(m.Field), cell(m.Expected), cell(m.Got)})
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	if err := t.WriteText(w); err != nil {
+	if err := write(t, w); err != nil {
 		return err
 	}
 	if more := r.Mismatches - len(r.First); more > 0 {

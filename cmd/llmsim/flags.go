@@ -95,6 +95,33 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 	return scenarios.Load(s.scenario, edits)
 }
 
+// An input is a file that a run reads.
+type input struct{ name, path string }
+
+// inputs are the files of a scenario that was loaded, those apart that are built in.
+func (s *scenarioFlags) inputs(loaded *scenarios.Scenario) (all []input) {
+	if !slices.Contains(scenarios.Names(), s.scenario) {
+		all = append(all, input{"--scenario " + s.scenario, s.scenario})
+	}
+	trace := "workload.arrivals.file "
+	if s.set.Changed("trace") {
+		trace = "--trace "
+	}
+	w := &loaded.Workload
+	for _, named := range []struct {
+		name string
+		file scenarios.File
+	}{
+		{trace, w.Arrivals.Trace}, {"workload.prompt_tokens.empirical ", w.Prompt.File},
+		{"workload.output_tokens.empirical ", w.Output.File}, {"workload.sessions.turns.empirical ", w.Sessions.Turns.File},
+	} {
+		if named.file.Path != "" && !named.file.Embedded {
+			all = append(all, input{named.name + named.file.Name, named.file.Path})
+		}
+	}
+	return all
+}
+
 // needs is what the flags need that name something of no default.
 var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",

@@ -39,6 +39,9 @@ the preemptions.`,
 			if err != nil {
 				return err
 			}
+			if err := spareInputs(flags.inputs(s), requestsOut, stepsOut); err != nil {
+				return err
+			}
 			logs, err := openLogs(requestsOut, stepsOut)
 			if err != nil {
 				return err
@@ -56,7 +59,7 @@ the preemptions.`,
 	}
 	flags.register(c)
 	registerFormat(c, &format)
-	c.Flags().StringVar(&requestsOut, "requests-out", "", "write every request's life to this CSV `FILE`")
+	c.Flags().StringVar(&requestsOut, "requests-out", "", "write every completed request's life to this CSV `FILE`")
 	annotate(c.Flags(), "requests-out", "output")
 	c.Flags().StringVar(&stepsOut, "steps-out", "", "write every step to this CSV `FILE`")
 	annotate(c.Flags(), "steps-out", "output")
@@ -95,10 +98,25 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Su
 			progress.Set(p.Arrived[len(p.Arrived)-1].ID + 1)
 		}
 	}
+	if err := run.Err(); err != nil {
+		return report.Summary{}, err
+	}
 	if replay, ok := source.(*workload.Replay); ok && replay.Err() != nil {
 		return report.Summary{}, replay.Err()
 	}
 	return recorder.Summary(id), nil
+}
+
+// spareInputs refuses logs that would take the place of what the run reads.
+func spareInputs(inputs []input, requestsOut, stepsOut string) (err error) {
+	for _, out := range []struct{ flag, path string }{{"--requests-out", requestsOut}, {"--steps-out", stepsOut}} {
+		for _, in := range inputs {
+			if out.path != "" && report.SameOutput(out.path, in.path) {
+				err = errors.Join(err, fmt.Errorf("%s %s, %s: must be two files, are one", out.flag, out.path, in.name))
+			}
+		}
+	}
+	return err
 }
 
 // logs are the files of --requests-out and --steps-out; nil where not asked for.

@@ -30,10 +30,10 @@ func newTraceCommand() *cobra.Command {
 // traceFlags are the flags that say how a trace is read.
 func traceFlags(c *cobra.Command, o *workload.TraceOptions) {
 	f := c.Flags()
-	f.StringVar(&o.Spread, "spread", "", "spread requests that share an instant of a coarse clock within its step: uniform or poisson")
+	f.StringVar(&o.Spread, "spread", "", "`HOW` to spread requests that share an instant of a coarse clock within its step: uniform or poisson")
 	o.Seed = 42
 	f.Var(whole[uint64]{&o.Seed}, "seed", "seed of --spread poisson")
-	f.Float64Var(&o.Speedup, "speedup", 1, "divide all instants by this factor")
+	f.Float64Var(&o.Speedup, "speedup", 1, "divide all instants by this `FACTOR`")
 	f.Var(whole[int]{&o.Limit}, "requests", "use only the first so many requests (0: all)")
 	f.BoolVar(&o.Strict, "strict", false, "refuse malformed and unsorted rows instead of skipping and sorting them")
 }
@@ -85,6 +85,9 @@ func newTraceConvertCommand() *cobra.Command {
 			if err := checkGiven(c.Flags(), "output"); err != nil {
 				return err
 			}
+			if out != "" && report.SameOutput(out, args[0]) {
+				return fmt.Errorf("%s, --output %s: must be two files, are one", args[0], out)
+			}
 			t, err := openTrace(c, args[0], options)
 			if err != nil {
 				return err
@@ -102,11 +105,15 @@ func newTraceConvertCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.ErrOrStderr(), "%s: %d requests\n", out, n)
+			requests := "requests"
+			if n == 1 {
+				requests = "request"
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "%s: %d %s\n", out, n, requests)
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "write to this file, complete or not at all; .gz compresses (default: standard output)")
+	c.Flags().StringVarP(&out, "output", "o", "", "write to this `FILE`, complete or not at all; .gz compresses (default: standard output)")
 	traceFlags(c, &options)
 	return c
 }

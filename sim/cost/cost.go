@@ -35,7 +35,11 @@ var boundNames = [Bounds]string{"compute", "weights", "kv", "overhead"}
 
 func (b Bound) String() string { return boundNames[b] }
 
-// A Model prices one forward pass. A price is at least one nanosecond.
+// Longest is the price of a step that takes longer than anything that could be meant: a bit more
+// than a year.
+const Longest time.Duration = 1 << 55
+
+// A Model prices one forward pass. A price is at least one nanosecond, and at most Longest.
 type Model interface {
 	StepTime(Shape) (time.Duration, Bound)
 }

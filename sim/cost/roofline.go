@@ -56,5 +56,8 @@ func (r *roofline) StepTime(s Shape) (time.Duration, Bound) {
 	if float64(r.overhead) > longest {
 		bound = Overhead
 	}
-	return max(time.Duration(longest+0.5)+r.overhead, 1), bound
+	if !(longest < float64(Longest)) {
+		return Longest, bound
+	}
+	return min(max(time.Duration(longest+0.5)+r.overhead, 1), Longest), bound
 }

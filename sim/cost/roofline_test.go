@@ -61,6 +61,15 @@ func TestPhysicalFloors(t *testing.T) {
 			t.Fatalf("StepTime(%+v) = %v by %v, below the physical floor %.1f ns", s, got, bound, floor)
 		}
 	}
+	for _, slow := range []Roofline{
+		{WeightBytes: 1e12, PeakFLOPS: 1, Bandwidth: 1e-300, ComputeEfficiency: 1, MemoryEfficiency: 1},
+		{Parameters: 1e12, PeakFLOPS: 1e-300, Bandwidth: 1, ComputeEfficiency: 1, MemoryEfficiency: 1},
+		{PeakFLOPS: 1, Bandwidth: 1, ComputeEfficiency: 1, MemoryEfficiency: 1, Overhead: 1 << 62},
+	} {
+		if got, _ := slow.Model().StepTime(Shape{Tokens: 1, Context: 1}); got != Longest {
+			t.Errorf("StepTime of %+v = %v, want no more than %v", slow, got, Longest)
+		}
+	}
 	if got, _ := (Roofline{PeakFLOPS: 1, Bandwidth: 1, ComputeEfficiency: 1, MemoryEfficiency: 1}).Model().StepTime(Shape{}); got != 1 {
 		t.Errorf("StepTime of nothing = %v, want 1ns: a step takes time", got)
 	}

@@ -20,6 +20,7 @@ type Pool struct {
 	spareChains []int32
 	known       map[link]int32
 	oldest      []int32           // by key: the block that got it first, of those that are left; else 0
+	youngest    []int32           // and the one that got it last
 	spareKeys   map[int32][]int32 // by their number: ranges of keys that are free again
 }
 

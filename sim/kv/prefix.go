@@ -70,6 +70,7 @@ func (p *Pool) extend(l link, pieceTokens int) int32 {
 		p.spareKeys[keys] = spare[:len(spare)-1]
 	} else {
 		p.oldest = append(p.oldest, make([]int32, keys)...)
+		p.youngest = append(p.youngest, make([]int32, keys)...)
 	}
 	c := int32(len(p.chains))
 	if n := len(p.spareChains); n > 0 {
@@ -229,21 +230,28 @@ func (p *Pool) Register(l *Lease, full int) {
 		i := p.newItem(item{kind: keyed, count: 1, key: key, low: x.of[b], holders: 1})
 		p.chains[x.of[b]].refs++
 		x.held = append(x.held, i)
-		at := &p.oldest[key]
-		for *at != end {
-			at = &p.items[*at].sibling
+		if elder := p.youngest[key]; elder != end {
+			p.items[elder].sibling, p.items[i].elder = i, elder
+		} else {
+			p.oldest[key] = i
 		}
-		*at = i
+		p.youngest[key] = i
 	}
 }
 
 // unkey makes a block unfindable.
 func (p *Pool) unkey(i int32) {
-	at := &p.oldest[p.items[i].key]
-	for *at != i {
-		at = &p.items[*at].sibling
+	it := &p.items[i]
+	if it.elder != end {
+		p.items[it.elder].sibling = it.sibling
+	} else {
+		p.oldest[it.key] = it.sibling
 	}
-	*at = p.items[i].sibling
+	if it.sibling != end {
+		p.items[it.sibling].elder = it.elder
+	} else {
+		p.youngest[it.key] = it.elder
+	}
 	p.unref(p.items[i].low)
 }
 

@@ -9,36 +9,17 @@ import (
 // cache stays free, gives every running sequence one token or its next chunk in order of
 // admission, and preempts the last admitted one when a block is lacking.
 type Classic struct {
-	batch
+	inLine
 	watermark int // blocks to be left free by an admission
-	queue     list
-	reason    Blocked // what the last step had to refuse
 }
 
 // NewClassic returns the policy over a pool of its own, that does not cache. watermark is the
 // share of the pool that an admission must leave free, unless nothing runs.
 func NewClassic(pool *kv.Pool, limits Limits, watermark float64) *Classic {
 	return &Classic{
-		batch:     newBatch(pool, limits),
+		inLine:    newInLine(pool, limits),
 		watermark: int(watermark * float64(pool.Total())),
-		queue:     newList(),
 	}
-}
-
-func (c *Classic) Add(r Request) Handle {
-	h := c.take()
-	c.seqs[h] = sequence{prompt: int32(r.Prompt), output: int32(r.Output), state: waiting}
-	c.queue.pushBack(c.seqs, h)
-	return h
-}
-
-func (c *Classic) Abort(h Handle) {
-	if c.seqs[h].state == waiting {
-		c.queue.remove(c.seqs, h)
-		c.give(h)
-		return
-	}
-	c.abort(h)
 }
 
 // blocked tells why the head of the queue can't be admitted; Unblocked when it can, or when
@@ -85,11 +66,6 @@ func (c *Classic) Schedule(d *Decision) bool {
 	return true
 }
 
-func (c *Classic) Commit(o *Outcome) {
-	c.settle(&c.flight[0])
-	c.emit(&c.flight[0], o)
-}
-
 func (c *Classic) Quiet() (cost.Shape, bool) {
 	if !c.steady() {
 		return cost.Shape{}, false
@@ -98,17 +74,4 @@ func (c *Classic) Quiet() (cost.Shape, bool) {
 		return cost.Shape{}, false
 	}
 	return c.decodeShape(), true
-}
-
-func (c *Classic) Coast() int {
-	c.coast()
-	return c.decodes
-}
-
-func (c *Classic) Load() Load {
-	return Load{
-		Running: c.running.len, Waiting: c.queue.len,
-		Free: c.pool.Free(), Used: c.pool.Used(),
-		Blocked: c.reason,
-	}
 }

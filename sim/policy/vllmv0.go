@@ -9,10 +9,8 @@ import (
 // as many as fit, and a step that has any computes nothing else; otherwise every running sequence
 // decodes one token. It preempts as soon as no block is free, whether one is needed or not.
 type VLLMV0 struct {
-	batch
+	inLine
 	watermark int // blocks to be left free by an admission
-	queue     list
-	reason    Blocked
 }
 
 // V0Watermark is the share of the blocks that an admission must leave free.
@@ -21,26 +19,9 @@ const V0Watermark = 0.01
 // NewVLLMV0 returns the policy over a pool of its own, that does not cache.
 func NewVLLMV0(pool *kv.Pool, limits Limits) *VLLMV0 {
 	return &VLLMV0{
-		batch:     newBatch(pool, limits),
+		inLine:    newInLine(pool, limits),
 		watermark: int(V0Watermark * float64(pool.Total())),
-		queue:     newList(),
 	}
-}
-
-func (v *VLLMV0) Add(r Request) Handle {
-	h := v.take()
-	v.seqs[h] = sequence{prompt: int32(r.Prompt), output: int32(r.Output), state: waiting}
-	v.queue.pushBack(v.seqs, h)
-	return h
-}
-
-func (v *VLLMV0) Abort(h Handle) {
-	if v.seqs[h].state == waiting {
-		v.queue.remove(v.seqs, h)
-		v.give(h)
-		return
-	}
-	v.abort(h)
 }
 
 // blocked tells why the head of the queue can't be admitted to a step that has so many tokens
@@ -168,11 +149,6 @@ func (v *VLLMV0) decode(d *Decision) {
 	}
 }
 
-func (v *VLLMV0) Commit(o *Outcome) {
-	v.settle(&v.flight[0])
-	v.emit(&v.flight[0], o)
-}
-
 func (v *VLLMV0) Quiet() (cost.Shape, bool) {
 	if !v.steady() || !v.decodesAll() {
 		return cost.Shape{}, false
@@ -181,17 +157,4 @@ func (v *VLLMV0) Quiet() (cost.Shape, bool) {
 		return cost.Shape{}, false
 	}
 	return v.decodeShape(), true
-}
-
-func (v *VLLMV0) Coast() int {
-	v.coast()
-	return v.decodes
-}
-
-func (v *VLLMV0) Load() Load {
-	return Load{
-		Running: v.running.len, Waiting: v.queue.len,
-		Free: v.pool.Free(), Used: v.pool.Used(),
-		Blocked: v.reason,
-	}
 }
