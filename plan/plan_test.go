@@ -135,6 +135,20 @@ func TestSaturationAgainstClosedForms(t *testing.T) {
 	}
 }
 
+// With slots for a thousand sequences a run must be long enough to fill them. What then limits a
+// small model is arithmetic: 2 FLOP for each parameter and token.
+func TestSaturationWithManySlots(t *testing.T) {
+	s := load(t, "base", "engine.policy=vllm-v1", "model={parameters_billions: 8.03, bytes_per_parameter: 2, kv_bytes_per_token: 131072}")
+	sat, err := saturate(&pace{ctx: context.Background()}, *s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := s.Hardware.PeakFLOPS / (2 * s.Model.Parameters * (512 + 63))
+	if sat.mean > most || sat.mean < 0.98*most {
+		t.Errorf("saturation = %.2f req/s, want just below the arithmetic's %.2f", sat.mean, most)
+	}
+}
+
 // More replicas are looked for until the SLO holds, not only until the rate does.
 func TestSLO(t *testing.T) {
 	slo := "slo={ttft-p99: 40ms, itl-p99: 50ms}"

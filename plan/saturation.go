@@ -13,6 +13,7 @@ import (
 type saturation struct {
 	mean, half float64 // requests per second, and half the width of its 95% confidence interval
 	spread     float64 // standard deviation of the runs
+	requests   int64   // of each
 	summary    report.Summary
 }
 
@@ -26,13 +27,14 @@ func (s *saturation) service() float64 {
 }
 
 const (
-	saturatedRuns     = 32
-	saturatedRequests = 4000 // of one run
-	saturatedSteps    = 300_000
-	excess            = 1.15
-	leastRate         = 1.0 / 1024 // requests per second
-	mostRate          = 1 << 20
-	student           = 2.040 // 97.5% point of Student's distribution with 31 degrees of freedom
+	saturatedRuns  = 32
+	leastSaturated = 4_000  // requests of one run
+	mostSaturated  = 40_000 // likewise
+	saturatedSteps = 300_000
+	excess         = 1.15
+	leastRate      = 1.0 / 1024 // requests per second
+	mostRate       = 1 << 20
+	student        = 2.040 // 97.5% point of Student's distribution with 31 degrees of freedom
 )
 
 // saturate measures one replica that is offered a little more than it serves, in 32 runs with
@@ -42,9 +44,11 @@ const (
 // plays no part.
 func saturate(p *pace, s scenarios.Scenario) (*saturation, error) {
 	s.Fleet.Replicas = 1
+	// Long enough to fill the slots in the first of its halves, and to empty them in the second.
+	requests := min(max(leastSaturated, 8*int64(s.Engine.MaxNumSeqs)), mostSaturated)
 	served, standing := 0.0, false
 	for rate := leastRate; rate <= mostRate && !standing; rate *= 4 {
-		t, err := saturated(p, s, rate, saturatedRequests/2, false)
+		t, err := saturated(p, s, rate, requests/2, false)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +60,7 @@ func saturate(p *pace, s scenarios.Scenario) (*saturation, error) {
 	// The harder a replica is pushed, the more its sequences come in bunches, and the less it
 	// serves: the push is to be just above the most that one serves.
 	for range 4 {
-		t, err := saturated(p, s, excess*served, saturatedRequests/2, false)
+		t, err := saturated(p, s, excess*served, requests/2, false)
 		if err != nil {
 			return nil, err
 		}
@@ -64,12 +68,12 @@ func saturate(p *pace, s scenarios.Scenario) (*saturation, error) {
 		served = max(served, gentler)
 	}
 	seed, rate := s.Seed, excess*served
-	sat := new(saturation)
+	sat := &saturation{requests: requests}
 	var rates [saturatedRuns]float64
 	for i := range rates {
 		s.Seed = rng.New(seed, fmt.Sprintf("saturated run %d", i)).Uint64() >> 1
 		for push := rate; ; push *= 1.5 {
-			t, err := saturated(p, s, push, saturatedRequests, i == 0)
+			t, err := saturated(p, s, push, requests, i == 0)
 			if err != nil {
 				return nil, err
 			}

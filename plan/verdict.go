@@ -20,7 +20,7 @@ func (p *planning) conclude(o *outcome) {
 		a.Capacity = &Capacity{
 			PerReplica: millionths(p.sat.mean),
 			CI:         [2]float64{millionths(p.sat.mean - p.sat.half), millionths(p.sat.mean + p.sat.half)},
-			Spread:     millionths(p.sat.spread), Runs: saturatedRuns, Requests: saturatedRequests,
+			Spread:     millionths(p.sat.spread), Runs: saturatedRuns, Requests: int(p.sat.requests),
 		}
 		of = p.sat.summary
 		a.Bottleneck.Of = "one replica, saturated"
