@@ -68,6 +68,9 @@ func (r *reading) model(b *block) (m Model) {
 	if slices.ContainsFunc(figures, b.has) {
 		m.Architecture = nil // whose figures these are not
 	}
+	if !b.named(figures...) {
+		m.Name = ""
+	}
 	if b.figure("parameters_billions") {
 		m.Parameters = math.Round(b.number("parameters_billions", positive(1e6)) * 1e9)
 	}
@@ -132,11 +135,14 @@ func (r *reading) store(s *Scenario, model, hardware *block) {
 
 func (r *reading) hardware(b *block) (h Hardware) {
 	defer b.close()
-	name, i := b.catalogued(r.catalogue.gpuNames(), "gpus", "hbm_gib", "memory_bandwidth_gbps", "peak_tflops")
+	figures := []string{"hbm_gib", "memory_bandwidth_gbps", "peak_tflops"}
+	name, i := b.catalogued(r.catalogue.gpuNames(), "gpus", figures...)
 	if i >= 0 {
 		h = r.catalogue.GPUs[i].Hardware
 	}
-	h.Name = name
+	if h.Name = name; !b.named(figures...) {
+		h.Name = ""
+	}
 	if b.figure("hbm_gib") {
 		h.HBMBytes = b.number("hbm_gib", positive(1e5)) * (1 << 30)
 	}
@@ -161,6 +167,16 @@ func (b *block) catalogued(known []string, verb string, figures ...string) (name
 		b.add(b.get("name"), join(b.path, "name"), "%q is not in the catalogue, %s", shorten(name), suggestAmong(name, known, verb))
 	}
 	return name, i
+}
+
+// named says whether a name that comes from the base scenario still stands for its block: not when
+// another layer gives figures of its own.
+func (b *block) named(figures ...string) bool {
+	n := b.get("name")
+	return n == nil || n.layer > 0 || !slices.ContainsFunc(figures, func(key string) bool {
+		figure := b.get(key)
+		return figure != nil && figure.layer > 0
+	})
 }
 
 // figure says whether a figure must be read: it is given, or there is no name to stand for it.

@@ -65,6 +65,22 @@ func TestDefaultsOfAFile(t *testing.T) {
 	}
 }
 
+// A name that only the base scenario gives does not name other figures.
+func TestNamesStandForTheirFigures(t *testing.T) {
+	for _, c := range []struct {
+		text, model, gpu string
+	}{
+		{"", "article-7b", "h100-80gb"},
+		{"model: {parameters_billions: 8}", "", "h100-80gb"},
+		{"hardware: {memory_bandwidth_gbps: 1000}", "article-7b", ""},
+		{"model: {name: article-7b, parameters_billions: 8}", "article-7b", "h100-80gb"},
+	} {
+		if s := load(t, write(t, c.text)); s.Model.Name != c.model || s.Hardware.Name != c.gpu {
+			t.Errorf("%q names %q on %q, want %q on %q", c.text, s.Model.Name, s.Hardware.Name, c.model, c.gpu)
+		}
+	}
+}
+
 func TestVLLMFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"engine: {policy: vllm-v1, num_gpu_blocks: 100}", "vLLM would not start: max_model_len 32768 needs 2048 KV blocks, there are 99 (set max_model_len to at most 1584)"},

@@ -88,7 +88,7 @@ func TestAFileIsLaidOverTheBase(t *testing.T) {
 		}},
 		// figures replace the name's
 		{"model: {parameters_billions: 13}", nil, func(s *Scenario) bool {
-			return s.Model == Model{Name: "article-7b", Parameters: 13e9, BytesPerParam: 2, KVBytesPerToken: 524288}
+			return s.Model == Model{Parameters: 13e9, BytesPerParam: 2, KVBytesPerToken: 524288}
 		}},
 		{"hardware: {name: mine, hbm_gib: 96, memory_bandwidth_gbps: 4e3, peak_tflops: 990.5}", nil, func(s *Scenario) bool {
 			return s.Hardware == Hardware{Name: "mine", HBMBytes: 96 << 30, Bandwidth: 4e12, PeakFLOPS: 990.5e12}
