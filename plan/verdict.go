@@ -68,20 +68,20 @@ func (p *planning) reason(o *outcome) string {
 		o.drift.perSecond, significance*o.drift.stderr, report.Count(o.requests))
 	saturates := ""
 	if p.sat != nil {
-		saturates = fmt.Sprintf("saturates at %s +/- %s req/s", report.Figure(p.sat.mean*float64(o.replicas)), report.Figure(p.sat.half*float64(o.replicas)))
+		saturates = fmt.Sprintf("saturates at %s req/s", interval(p.sat.mean*float64(o.replicas), p.sat.half*float64(o.replicas)))
 	}
 	switch {
 	case o.state == beyond:
-		return fmt.Sprintf("%s needs about %s replicas, and more than %s are not simulated; one saturates at %s +/- %s req/s",
-			load, report.Count(int64(o.replicas)), report.Count(mostReplicas), report.Figure(p.sat.mean), report.Figure(p.sat.half))
+		return fmt.Sprintf("%s needs about %s replicas, and more than %s are not simulated; one saturates at %s req/s",
+			load, report.Count(int64(o.replicas)), report.Count(mostReplicas), interval(p.sat.mean, p.sat.half))
 	case o.summary.Requests.Completed == 0:
 		return fmt.Sprintf("%s completed none of %s requests", who, report.Count(o.summary.Requests.Arrived))
 	case o.state == keepsUp && p.sat == nil:
 		return p.withSLO(o, fmt.Sprintf("%s keep%s up with %s", who, third(o.replicas), load))
 	case o.state == keepsUp && p.rate < p.sat.low()*float64(o.replicas):
-		return p.withSLO(o, fmt.Sprintf("%s sustain%s %s, %s%% below saturation at %s +/- %s req/s", who, third(o.replicas), load,
+		return p.withSLO(o, fmt.Sprintf("%s sustain%s %s, %s%% below saturation at %s req/s", who, third(o.replicas), load,
 			report.Percent(1-p.rate/(p.sat.mean*float64(o.replicas))),
-			report.Figure(p.sat.mean*float64(o.replicas)), report.Figure(p.sat.half*float64(o.replicas))))
+			interval(p.sat.mean*float64(o.replicas), p.sat.half*float64(o.replicas))))
 	case o.state == keepsUp:
 		return fmt.Sprintf("%s kept up with %s for %s simulated seconds, but %s, and now and then below %s: a burst that fills them may never drain",
 			who, load, report.Figure(o.summary.VirtualS), saturates, report.Figure(p.sat.low()*float64(o.replicas)))
@@ -149,6 +149,15 @@ func bottleneck(p *planning, s report.Summary) string {
 		return what
 	}
 	return fmt.Sprintf("%s; %s%% of step time is bound by %s", what, report.Percent(most), bound)
+}
+
+// interval writes a figure to the digits that its uncertainty leaves it.
+func interval(mean, half float64) string {
+	decimals := 0
+	for limit := 10.0; decimals < 3 && half < limit; limit /= 10 {
+		decimals++
+	}
+	return fmt.Sprintf("%.*f +/- %.*f", decimals, mean, decimals, half)
 }
 
 func plural(n int, what string) string {
