@@ -7,7 +7,7 @@ type item struct {
 	next, prev int32
 	kind       kind
 	count      int32 // blocks; those of a run are low to low+count-1 of its owner, the last in front
-	low        int32 // of a block with a key, its chain
+	low        int32
 	sibling    int32 // the owner's next younger run, or the next younger block of the same key
 	elder      int32 // the next older block of the same key
 	key        int32

@@ -19,9 +19,12 @@ type Pool struct {
 	chains      []chain
 	spareChains []int32
 	known       map[link]int32
-	oldest      []int32           // by key: the block that got it first, of those that are left; else 0
-	youngest    []int32           // and the one that got it last
-	spareKeys   map[int32][]int32 // by their number: ranges of keys that are free again
+	oldest      []int32 // by key: the block that got it first, of those that are left; else 0
+	youngest    []int32 // and the one that got it last
+	chainOf     []int32 // by key: the chain that it belongs to
+
+	sparePrefixes []*Prefix
+	spareKeys     map[int32][]int32 // by their number: ranges of keys that are free again
 }
 
 // NewPool returns a pool of free blocks that hold blockSize tokens each; both are positive.
@@ -128,9 +131,6 @@ func (p *Pool) Release(l *Lease, full int, comesBack bool) {
 	l.blocks = 0
 	if !comesBack {
 		p.forget(l)
-		if l.prefix != nil {
-			p.unref(l.prefix.last)
-			l.prefix = nil
-		}
+		p.drop(l)
 	}
 }

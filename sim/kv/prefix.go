@@ -1,10 +1,11 @@
 package kv
 
+import "slices"
+
 // A Prefix names the leading blocks of a lease that others may share: two share a block exactly
 // when its key is the same.
 type Prefix struct {
 	keys []int32
-	of   []int32 // the chain that each key belongs to
 	last int32   // the longest chain
 	held []int32 // items of the blocks that its lease holds, from the first on
 }
@@ -39,7 +40,7 @@ func (p *Pool) Share(l *Lease, pieces []uint64, pieceTokens, tokens int) {
 	if blocks == 0 {
 		return
 	}
-	x := &Prefix{keys: make([]int32, 0, blocks), of: make([]int32, 0, blocks)}
+	x := p.newPrefix(blocks)
 	at := -int32(pieceTokens)
 	for i, piece := range pieces {
 		from := p.Full(i * pieceTokens)
@@ -47,7 +48,6 @@ func (p *Pool) Share(l *Lease, pieces []uint64, pieceTokens, tokens int) {
 		at = p.extend(link{at, piece}, pieceTokens)
 		for b := from; b < to; b++ {
 			x.keys = append(x.keys, p.chains[at].first+int32(b-from))
-			x.of = append(x.of, at)
 		}
 		if to == blocks {
 			break
@@ -56,6 +56,26 @@ func (p *Pool) Share(l *Lease, pieces []uint64, pieceTokens, tokens int) {
 	x.last = at
 	p.chains[at].refs++
 	l.prefix = x
+}
+
+// newPrefix returns an empty prefix with room for so many blocks, one that was given up if there is.
+func (p *Pool) newPrefix(blocks int) *Prefix {
+	if n := len(p.sparePrefixes); n > 0 {
+		x := p.sparePrefixes[n-1]
+		p.sparePrefixes = p.sparePrefixes[:n-1]
+		x.keys, x.held = slices.Grow(x.keys[:0], blocks), slices.Grow(x.held[:0], blocks)
+		return x
+	}
+	return &Prefix{keys: make([]int32, 0, blocks), held: make([]int32, 0, blocks)}
+}
+
+// drop gives up the names of a lease that holds nothing.
+func (p *Pool) drop(l *Lease) {
+	if l.prefix != nil {
+		p.unref(l.prefix.last)
+		p.sparePrefixes = append(p.sparePrefixes, l.prefix)
+		l.prefix = nil
+	}
 }
 
 // extend returns the chain that ends with a link.
@@ -71,6 +91,7 @@ func (p *Pool) extend(l link, pieceTokens int) int32 {
 	} else {
 		p.oldest = append(p.oldest, make([]int32, keys)...)
 		p.youngest = append(p.youngest, make([]int32, keys)...)
+		p.chainOf = append(p.chainOf, make([]int32, keys)...)
 	}
 	c := int32(len(p.chains))
 	if n := len(p.spareChains); n > 0 {
@@ -81,6 +102,9 @@ func (p *Pool) extend(l link, pieceTokens int) int32 {
 		p.chains = append(p.chains, new)
 	}
 	p.known[l] = c
+	for i := range keys {
+		p.chainOf[new.first+i] = c
+	}
 	if l.before >= 0 {
 		p.chains[l.before].refs++
 	}
@@ -227,8 +251,8 @@ func (p *Pool) Register(l *Lease, full int) {
 	}
 	for b := len(x.held); b < min(len(x.keys), full); b++ {
 		key := x.keys[b]
-		i := p.newItem(item{kind: keyed, count: 1, key: key, low: x.of[b], holders: 1})
-		p.chains[x.of[b]].refs++
+		i := p.newItem(item{kind: keyed, count: 1, key: key, holders: 1})
+		p.chains[p.chainOf[key]].refs++
 		x.held = append(x.held, i)
 		if elder := p.youngest[key]; elder != end {
 			p.items[elder].sibling, p.items[i].elder = i, elder
@@ -252,7 +276,7 @@ func (p *Pool) unkey(i int32) {
 	} else {
 		p.youngest[it.key] = it.elder
 	}
-	p.unref(p.items[i].low)
+	p.unref(p.chainOf[it.key])
 }
 
 // putKeyed releases the blocks with a key of a lease, the last first.

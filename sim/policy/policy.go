@@ -44,7 +44,7 @@ type Request struct {
 
 	// Prefix names the leading pieces, of PrefixTokens tokens each, of the prompt: requests whose
 	// first pieces are equal share these tokens. With more pieces than the prompt has, the others
-	// name the answer, which can be found when its sequence has left the batch. It is not kept.
+	// name the answer, which can be found when its sequence has left the batch. The slice is kept.
 	Prefix       []uint64
 	PrefixTokens int
 }

@@ -19,8 +19,16 @@ type VLLMV1 struct {
 	reason    Blocked
 	// stuck: the head was refused for want of blocks, and nothing has happened that could help it.
 	stuck   bool
+	names   []names // by handle
 	queries int64
 	hits    int64
+}
+
+// names are the pieces of a prompt until its sequence is first looked up: those who wait for long
+// are many, and their blocks more.
+type names struct {
+	pieces       []uint64
+	size, tokens int
 }
 
 // VLLMV1Options are settings under vLLM's names.
@@ -65,12 +73,15 @@ func (v *VLLMV1) Add(r Request) Handle {
 	if v.ranked != nil {
 		v.ranked.enter(h, r)
 	}
-	if len(r.Prefix) > 0 {
-		named := r.Prompt
-		if (len(r.Prefix)-1)*r.PrefixTokens >= r.Prompt {
-			named += r.Output
+	if len(r.Prefix) > 0 && v.pool.Caching() {
+		for int(h) >= len(v.names) {
+			v.names = append(v.names, names{})
 		}
-		v.pool.Share(&v.seqs[h].lease, r.Prefix, r.PrefixTokens, named)
+		n := names{pieces: r.Prefix, size: r.PrefixTokens, tokens: r.Prompt}
+		if (len(r.Prefix)-1)*r.PrefixTokens >= r.Prompt {
+			n.tokens += r.Output
+		}
+		v.names[h] = n
 	}
 	head := v.queue.head()
 	v.queue.add(h)
@@ -88,6 +99,9 @@ func (v *VLLMV1) Abort(h Handle) {
 	if s := &v.seqs[h]; s.state == waiting {
 		v.queue.remove(h)
 		v.pool.Release(&s.lease, 0, false)
+		if int(h) < len(v.names) {
+			v.names[h] = names{}
+		}
 		v.give(h)
 		return
 	}
@@ -174,6 +188,11 @@ func (v *VLLMV1) admitWaiting(d *Decision, left int) {
 // computed.
 func (v *VLLMV1) admitHead(h Handle, left int) int {
 	s := &v.seqs[h]
+	if int(h) < len(v.names) && v.names[h].pieces != nil {
+		n := &v.names[h]
+		v.pool.Share(&s.lease, n.pieces, n.size, n.tokens)
+		*n = names{}
+	}
 	tokens := s.target()
 	// At least one token is computed, to have something to sample from.
 	hit := v.pool.Match(&s.lease, v.pool.Full(tokens-1))
