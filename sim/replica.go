@@ -234,6 +234,9 @@ func (c *Cluster) end(r *replica) {
 // long as they end before horizon and before anything else is due; so the clock goes along. It
 // reports whether it stopped because many steps have gathered.
 func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
+	if len(r.losers) > 0 || r.busy && len(r.under.losers) > 0 {
+		return false // there is more to tell of the next step
+	}
 	horizon = min(horizon, Clock)
 	if next, ok := c.next(); ok {
 		horizon = min(horizon, next)
