@@ -73,7 +73,11 @@ func TestCoastingChangesNothing(t *testing.T) {
 	}
 	ways := map[string]slicing{"just in time": justInTime, "all ahead": allAhead, "chopped": chopped}
 	coasted := 0
-	for seed := range uint64(n) {
+	for i := range uint64(n) + 1 {
+		seed := i
+		if i == uint64(n) {
+			seed = 4967 // someone is preempted without a step, and the next one is quiet
+		}
 		r := rand.New(rand.NewPCG(seed, 3))
 		v := randomVLLMSetup(r)
 		want := justInTime(v.cluster(func(p policy.Policy) policy.Policy { return restless{p} }), v.setup, r)
