@@ -152,11 +152,7 @@ func (c *Catalogue) addModels(r *reading, models *block) {
 	for _, name := range models.keys {
 		m := r.catalogueModel(r.block(models.get(name), join(models.path, name)))
 		m.Name = name
-		if i := slices.Index(c.modelNames(), name); i >= 0 {
-			c.Models[i] = m
-		} else {
-			c.Models = append(c.Models, m)
-		}
+		c.Models = laid(c.Models, slices.Index(c.modelNames(), name), m)
 	}
 }
 
@@ -167,12 +163,17 @@ func (c *Catalogue) addGPUs(r *reading, gpus *block) {
 	for _, name := range gpus.keys {
 		g := r.catalogueGPU(r.block(gpus.get(name), join(gpus.path, name)))
 		g.Name = name
-		if i := slices.Index(c.gpuNames(), name); i >= 0 {
-			c.GPUs[i] = g
-		} else {
-			c.GPUs = append(c.GPUs, g)
-		}
+		c.GPUs = laid(c.GPUs, slices.Index(c.gpuNames(), name), g)
 	}
+}
+
+// laid puts an entry in the place of the one of its name, or, below 0, behind the others.
+func laid[E any](list []E, i int, entry E) []E {
+	if i < 0 {
+		return append(list, entry)
+	}
+	list[i] = entry
+	return list
 }
 
 // openCatalogue reads the catalogue that a scenario names over the embedded one.
