@@ -32,7 +32,7 @@ func (r *reading) scenario(s *Scenario) {
 	s.Hardware = r.hardware(hardware)
 	s.Engine = r.engine(b.block("engine"), s.Hardware)
 	r.store(s, model, hardware)
-	s.Cost = r.cost(b.block("cost"))
+	s.Cost = r.cost(b.block("cost"), s)
 	s.Fleet = r.fleet(b.block("cluster"))
 	s.Workload = r.workload(b.block("workload"))
 	s.Seed = r.seed(b)
@@ -182,9 +182,39 @@ func (b *block) named(figures ...string) bool {
 // figure says whether a figure must be read: it is given, or there is no name to stand for it.
 func (b *block) figure(key string) bool { return b.has(key) || !b.has("name") }
 
-func (r *reading) cost(b *block) (c Cost) {
+// cost reads the model of a step's time. Where nothing else is asked for, it is operators for what
+// the catalogue knows, and roofline for bare figures.
+func (r *reading) cost(b *block, s *Scenario) (c Cost) {
 	defer b.close()
-	c.Model = b.choice("model", "roofline")
+	c.Model = b.choice("model", "roofline", "operators")
+	if b.node == nil {
+		return c
+	}
+	own := func(key string) bool { n := b.get(key); return n != nil && n.layer > 0 }
+	if n := b.get("model"); n != nil && n.layer == 0 && s.profiled() && !own("step_overhead") && !own("efficiency") {
+		c.Model = "operators"
+	}
+	if c.Model == "operators" {
+		for _, key := range []string{"step_overhead", "efficiency"} {
+			if own(key) {
+				r.add(b.get(key), join(b.path, key), "makes no sense under operators, whose cost.parameters say it")
+			}
+			b.get(key)
+		}
+		if !s.profiled() {
+			if len(r.faults) == 0 {
+				r.add(b.get("model"), "cost.model", "operators needs a model of known architecture and a GPU of the catalogue")
+			}
+			return c
+		}
+		r.operatorsCost(b, &c, s.Hardware.Name)
+		return c
+	}
+	for _, key := range []string{"preset", "parameter_file", "parameters"} {
+		if n := b.get(key); n != nil {
+			r.add(n, join(b.path, key), "makes no sense under roofline, only under operators")
+		}
+	}
 	c.StepOverhead = b.duration("step_overhead", nonNegative(3600e9))
 	eff := b.block("efficiency")
 	c.Efficiency.Compute = eff.number("compute", positive(1))

@@ -66,9 +66,12 @@ func (s *Scenario) policy() policy.Policy {
 	})
 }
 
-// StepCost prices the steps of one replica. Its GPUs add up their arithmetic and their bandwidth;
-// what they tell each other is free.
-func (s *Scenario) StepCost() cost.Model {
+// StepCost prices the steps of one replica. Under roofline its GPUs add up their arithmetic and
+// their bandwidth, and what they tell each other is free.
+func (s *Scenario) StepCost() cost.Explainer {
+	if s.Cost.Model == "operators" {
+		return s.operators().Model()
+	}
 	tp := float64(s.Engine.TensorParallelSize)
 	kv := float64(s.Model.KVBytesPerToken)
 	if s.profiled() {

@@ -88,7 +88,7 @@ func (r *reading) checkMemory(s *Scenario) {
 	}
 	one := cost.Shape{Sequences: 1, Tokens: 1, Sampled: 1, Context: 1}
 	if took, bound := s.StepCost().StepTime(one); took-s.Cost.StepOverhead > longestStep {
-		r.addAmong(append([]string{"hardware.memory_bandwidth_gbps", "hardware.peak_tflops", "cost.efficiency.memory", "cost.efficiency.compute",
+		r.addAmong(append([]string{"hardware.memory_bandwidth_gbps", "hardware.peak_tflops", "cost.efficiency.memory", "cost.efficiency.compute", "cost.model",
 			"model.kv_bytes_per_token"}, shape...),
 			"a step of one token must take at most %v, takes %v for %s", longestStep, took, bound)
 		return

@@ -48,7 +48,7 @@ func (a *Architecture) profile(e Engine) reserve {
 	sampling := float64(float64(samplerBytes*a.Vocab) * rows)
 	r.activations = hidden + max(layer, sampling)
 	if profiles[e.Models].countsGraphs {
-		r.graphs = float64(graphLayerBytes * float64(a.Layers*captures(e.MaxNumSeqs)))
+		r.graphs = float64(graphLayerBytes * float64(a.Layers*len(captureSizes(e.MaxNumSeqs))))
 	}
 	return r
 }
@@ -69,22 +69,4 @@ func (a *Architecture) layerBytes(tp int) float64 {
 		mlp = max(float64(float64(a.ExpertsPerToken)*each)+share(3*a.SharedIntermediate), share(3*a.Intermediate))
 	}
 	return 2 * max(attention, mlp)
-}
-
-// captures is how many sizes of decode batch are captured as CUDA graphs: 1, 2, 4, every eighth to
-// 256 and every sixteenth to 512, up to twice max_num_seqs.
-func captures(seqs int) (n int) {
-	most := min(2*seqs, 512)
-	for size := 1; size <= most; {
-		n++
-		switch {
-		case size < 8:
-			size *= 2
-		case size < 256:
-			size += 8
-		default:
-			size += 16
-		}
-	}
-	return n
 }

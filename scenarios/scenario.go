@@ -7,6 +7,8 @@ package scenarios
 import (
 	"math"
 	"time"
+
+	"llmsim/sim/cost"
 )
 
 // A Scenario is one experiment, complete and checked: what a file says over the base scenario.
@@ -73,11 +75,17 @@ type Engine struct {
 	Defaults []string // settings that were not given, and that the engine's version chooses
 }
 
-// A Cost names the model of a step's time and its parameters.
+// A Cost names the model of a step's time and its parameters: StepOverhead and Efficiency are those
+// of roofline, the others those of operators.
 type Cost struct {
 	Model        string
 	StepOverhead time.Duration
 	Efficiency   Efficiency
+
+	Preset    string         `json:",omitempty"`
+	Constants cost.Constants `json:",omitzero"`
+	Sources   []string       `json:"-"` // of the constants, for people
+	FittedOn  []string       `json:"-"` // SHA-256 of the files that the constants were fitted on
 }
 
 // An Efficiency is the part of the hardware's peak that is reached, in (0, 1].

@@ -22,7 +22,7 @@ type Roofline struct {
 }
 
 // Model prepares the prices.
-func (r Roofline) Model() Model {
+func (r Roofline) Model() Explainer {
 	const ns = 1e9
 	flops := float64(r.PeakFLOPS * r.ComputeEfficiency)
 	bandwidth := float64(r.Bandwidth * r.MemoryEfficiency)
@@ -31,6 +31,7 @@ func (r Roofline) Model() Model {
 		weights:  float64(r.WeightBytes/bandwidth) * ns,
 		context:  float64(r.KVBytesPerToken/bandwidth) * ns,
 		overhead: r.Overhead,
+		of:       r,
 	}
 }
 
@@ -38,6 +39,7 @@ func (r Roofline) Model() Model {
 type roofline struct {
 	token, weights, context float64
 	overhead                time.Duration
+	of                      Roofline
 }
 
 // StepTime rounds to nanoseconds once. Products are converted explicitly before they are added,
@@ -60,4 +62,22 @@ func (r *roofline) StepTime(s Shape) (time.Duration, Bound) {
 		return Longest, bound
 	}
 	return min(max(time.Duration(longest+0.5)+r.overhead, 1), Longest), bound
+}
+
+// Explain gives the longer one of arithmetic and memory traffic, and the overhead.
+func (r *roofline) Explain(s Shape) (b Breakdown) {
+	compute := float64(r.token * float64(s.Tokens))
+	reads := float64(r.context * float64(s.Context))
+	if compute > r.weights+reads {
+		b.Time[LinearCompute] = compute * 1e-9
+	} else {
+		b.Time[LinearReads], b.Time[DecodeAttention] = r.weights*1e-9, reads*1e-9
+	}
+	b.Time[StepOverhead] = r.overhead.Seconds()
+	b.FLOPs = float64(2 * r.of.Parameters * float64(s.Tokens))
+	b.ComputeTime = b.FLOPs / r.of.PeakFLOPS
+	b.WeightBytes = r.of.WeightBytes
+	b.ContextBytes = float64(r.of.KVBytesPerToken * float64(s.Context))
+	b.MemoryTime = (b.WeightBytes + b.ContextBytes) / r.of.Bandwidth
+	return b
 }

@@ -1,0 +1,174 @@
+package scenarios
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"llmsim/sim/cost"
+)
+
+// Presets are constants of the operators model that go together.
+type presets struct {
+	engines map[string]constants // what an engine adds to its kernels, by how it is used
+	gpus    []gpuConstants
+}
+
+// constants are values of some of cost.Parameters, and where they are from.
+type constants struct {
+	values map[string]float64
+	source string
+	fitted []string // SHA-256 of the files they were fitted on, lower-case
+}
+
+type gpuConstants struct {
+	constants
+	name string
+	gpus []string // of the catalogue
+}
+
+var embeddedPresets = sync.OnceValues(func() (presets, error) {
+	const name = "catalogue/costs.yaml"
+	var p presets
+	text, err := catalogueFiles.ReadFile(name)
+	if err != nil {
+		return p, err
+	}
+	root, faults := parse(text, &origin{layer: 1, where: "scenarios/" + name, place: place{folder: "catalogue"}})
+	r := &reading{root: root, faults: faults}
+	b := r.block(root, "")
+	p.engines = map[string]constants{}
+	engines := b.block("engines")
+	for _, key := range engines.keys {
+		p.engines[key] = r.constants(r.block(engines.get(key), join("engines", key)))
+	}
+	gpus := b.block("gpus")
+	for _, key := range gpus.keys {
+		g := gpuConstants{name: key}
+		one := r.block(gpus.get(key), join("gpus", key))
+		if n := one.get("for"); n != nil {
+			for _, item := range n.items {
+				g.gpus = append(g.gpus, item.text())
+			}
+		}
+		g.constants = r.constants(one)
+		p.gpus = append(p.gpus, g)
+	}
+	b.close()
+	r.tellUnknown()
+	if len(r.faults) > 0 {
+		return p, r.faults
+	}
+	return p, nil
+})
+
+// constants reads a block of parameters, and what stands beside them in a file of calibrate.
+func (r *reading) constants(b *block) (c constants) {
+	defer b.close()
+	c.values = map[string]float64{}
+	if b.node == nil {
+		return c
+	}
+	if b.has("source") {
+		c.source = b.word("source", "where the figures are from")
+	}
+	if n := b.get("fitted_on"); n != nil {
+		for _, item := range n.items {
+			if item.scalar != nil {
+				c.fitted = append(c.fitted, strings.ToLower(item.text()))
+			}
+		}
+	}
+	for _, p := range cost.Parameters {
+		if b.has(p.Name) {
+			c.values[p.Name] = b.number(p.Name, between(p.Least, p.Most))
+		}
+	}
+	return c
+}
+
+func (c constants) into(all *cost.Constants) {
+	for _, p := range cost.Parameters {
+		if x, ok := c.values[p.Name]; ok {
+			*p.Of(all) = x
+		}
+	}
+}
+
+// presetNames are the ways of using an engine.
+var presetNames = []string{"served", "in-process"}
+
+// operatorsCost reads the constants: those of the GPU, of the way the engine is used, of a file,
+// and the scenario's own, each over those before.
+func (r *reading) operatorsCost(b *block, c *Cost, gpu string) {
+	p, err := embeddedPresets()
+	if err != nil {
+		r.faults = append(r.faults, err.(Faults)...)
+		return
+	}
+	c.Constants = cost.DefaultConstants()
+	i := slices.IndexFunc(p.gpus, func(g gpuConstants) bool { return slices.Contains(g.gpus, gpu) })
+	if i >= 0 {
+		c.take(p.gpus[i].constants)
+	} else {
+		c.Sources = append(c.Sources, "nothing was measured on "+gpu+": defaults, expect 5-20% on TPOT and two to three times that on TTFT near saturation")
+	}
+	c.Preset = presetNames[0]
+	if b.has("preset") {
+		c.Preset = b.choice("preset", presetNames...)
+	}
+	c.take(p.engines[c.Preset])
+	if b.has("parameter_file") {
+		if file := r.file(b, "parameter_file"); file.Name != "" && !r.told(b.get("parameter_file")) {
+			c.take(r.parameterFile(b, file))
+		}
+	}
+	if b.has("parameters") {
+		own := r.constants(b.block("parameters"))
+		own.into(&c.Constants)
+	}
+}
+
+func (c *Cost) take(from constants) {
+	from.into(&c.Constants)
+	c.FittedOn = append(c.FittedOn, from.fitted...)
+	if from.source != "" {
+		c.Sources = append(c.Sources, from.source)
+	}
+}
+
+// parameterFile reads what calibrate wrote; its faults are told beside the scenario's.
+func (r *reading) parameterFile(b *block, file File) constants {
+	text, err := readFile(file.Path)
+	if err != nil {
+		r.add(b.get("parameter_file"), join(b.path, "parameter_file"), "%s: %v", file.Path, reason(err))
+		return constants{}
+	}
+	root, faults := parse(text, &origin{layer: 1, where: file.Path, place: place{folder: filepath.Dir(file.Path)}})
+	if root == nil {
+		r.faults = append(r.faults, faults...)
+		return constants{}
+	}
+	other := &reading{root: root, faults: faults}
+	top := other.block(root, "")
+	c := other.constants(top.block("parameters"))
+	if top.has("source") {
+		c.source = top.word("source", "where the figures are from")
+	}
+	if n := top.get("fitted_on"); n != nil {
+		for _, item := range n.items {
+			if item.scalar != nil {
+				c.fitted = append(c.fitted, strings.ToLower(item.text()))
+			}
+		}
+	}
+	for _, key := range []string{"standard_error", "held_out"} { // for people
+		top.has(key)
+	}
+	top.close()
+	other.tellUnknown()
+	other.sort()
+	r.faults = append(r.faults, other.faults...)
+	return c
+}
