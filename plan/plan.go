@@ -46,6 +46,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	p.answer.Memory = Memory{
 		HBM: whole(m.HBMBytes), Reserve: whole(m.ReserveBytes), Weights: whole(m.WeightsBytes),
 		KV: whole(m.KVBytes), Free: whole(m.FreeBytes), KVBlocks: blocks, KVTokens: blocks * s.Engine.BlockSize,
+		GPUs: s.Engine.GPUs(), Stage: m.Stage,
 	}
 	if open(s) {
 		p.rate = s.Workload.Arrivals.Rate

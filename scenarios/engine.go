@@ -93,6 +93,9 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 	e.LongPrefillTokenThreshold = b.whole("long_prefill_token_threshold", nonNegative(workload.MaxTokens))
 	e.SchedulingPolicy = b.choice("scheduling_policy", "fcfs", "priority")
 	e.TensorParallelSize = b.whole("tensor_parallel_size", positive(mostGPUs))
+	e.PipelineParallelSize = b.whole("pipeline_parallel_size", positive(mostGPUs))
+	e.DataParallelSize = b.whole("data_parallel_size", positive(mostGPUs))
+	e.EnableExpertParallel = b.flag("enable_expert_parallel")
 	if b.has("kv_cache_dtype") {
 		if dtype := b.choice("kv_cache_dtype", "auto", "bf16", "fp8"); dtype == "fp8" {
 			e.KVCacheDtype = dtype
