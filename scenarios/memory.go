@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"llmsim/sim/cost"
@@ -109,6 +110,7 @@ func (r *reading) checkMemory(s *Scenario) {
 	if len(misfits) > 0 {
 		return
 	}
+	r.fitLength(s)
 	blocks, m := s.KVBlocks()
 	if blocks > mostBlocks {
 		r.addAmong(append(shape, "model.kv_bytes_per_token"), "KV cache must have at most %.0e blocks, has more", mostBlocks)
@@ -147,6 +149,35 @@ func (r *reading) checkMemory(s *Scenario) {
 		r.addAmong(append(lengths, append(shape, "engine.num_gpu_blocks", "model.kv_bytes_per_token")...),
 			"prompt and output must fit the KV cache of %d blocks, %d tokens, have %d", blocks, tokens, least)
 	}
+}
+
+// fitLength lowers a max_model_len that is the model's own to the longest that one request can hold
+// of the KV cache: vLLM would refuse to start, and who asks for a plan has not asked for that length.
+// Without chunked prefill a longer one leaves a smaller cache.
+func (r *reading) fitLength(s *Scenario) {
+	if !r.chosen.length {
+		return
+	}
+	own := s.Engine
+	with := func(length int) Engine {
+		e := own
+		e.MaxModelLen = length
+		r.chosen.settle(&e)
+		return e
+	}
+	tooLong := sort.Search(own.MaxModelLen, func(i int) bool {
+		s.Engine = with(i + 1)
+		return s.UsableBlocks()*s.Engine.BlockSize < i+1
+	})
+	switch s.Engine = own; tooLong {
+	case own.MaxModelLen:
+		return
+	case 0: // nothing fits, which the shortest tells best
+		s.Engine = with(1)
+		return
+	}
+	r.chosen.fitted = fmt.Sprintf(" (what the KV cache holds: vLLM needs --max-model-len for it, the model has %d)", own.MaxModelLen)
+	s.Engine = with(tooLong)
 }
 
 // longestStep is how long a step of a single token may take: far longer than on any hardware.
