@@ -73,7 +73,7 @@ func (p *planning) reason(o *outcome) string {
 	switch {
 	case o.state == beyond:
 		return fmt.Sprintf("%s needs about %s replicas, and more than %s are not simulated; one saturates at %s req/s",
-			load, report.Count(int64(o.replicas)), report.Count(mostReplicas), interval(p.sat.mean, p.sat.half))
+			load, report.Count(int64(o.replicas)), report.Count(int64(p.most())), interval(p.sat.mean, p.sat.half))
 	case o.summary.Requests.Completed == 0:
 		return fmt.Sprintf("%s completed none of %s requests", who, report.Count(o.summary.Requests.Arrived))
 	case o.state == keepsUp && p.sat == nil:

@@ -46,18 +46,19 @@ func (m Memory) room() float64 { return (m.UsableBytes - m.WeightsBytes) / m.Blo
 // a stage's layers, and experts are spread over all ranks. On a GPU of the catalogue, usable memory
 // is less by what vLLM sets aside, and a block by what each GPU holds of it.
 func (s *Scenario) KVBlocks() (int, Memory) {
-	m := s.stageMemory(stretch{})
+	var m Memory
+	stages := []stretch{{}}
 	if a := s.Model.Architecture; a != nil {
-		stages := a.stages(s.Engine.PipelineParallelSize)
-		m = s.stageMemory(stages[0])
-		for i, stage := range stages {
-			if other := s.stageMemory(stage); i == 0 || other.room() < m.room() {
-				m = other
-				if len(stages) > 1 {
-					m.Stage = i + 1
-				}
-			}
+		stages = a.stages(s.Engine.PipelineParallelSize)
+	}
+	for i, stage := range stages {
+		if other := s.stageMemory(stage); i == 0 || other.room() < m.room() {
+			m = other
+			m.Stage = i + 1
 		}
+	}
+	if len(stages) == 1 {
+		m.Stage = 0
 	}
 	m.KVBlocks = s.Engine.NumGPUBlocks
 	if m.KVBlocks == 0 {

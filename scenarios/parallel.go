@@ -123,7 +123,7 @@ func (e Engine) notes(a *Architecture) (notes []string) {
 		note := fmt.Sprintf("each replica is %d data-parallel ranks of %s, each with a scheduler and KV cache of its own, which figures per replica are of: "+
 			"requests are routed to ranks as to replicas", dp, gpus(e.GPUs()/dp))
 		if a != nil && a.Experts > 0 {
-			note += ", and ranks don't wait for each other, as those that share experts must"
+			note += ", ranks don't wait for each other, as those that share experts must, and the GPUs of each read all experts, not their share"
 		}
 		notes = append(notes, note)
 	}
