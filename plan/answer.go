@@ -59,7 +59,8 @@ type Bottleneck struct {
 	Bound   report.Bounds  `json:"bound"`
 }
 
-// Memory is how that of one GPU is used, in bytes: HBM = Reserve + Weights + KV + Free.
+// Memory is how that of one GPU is used, in bytes: HBM = Reserve + Weights + KV + Free. Of a
+// pipeline it is a GPU of the stage that has room for the fewest blocks.
 type Memory struct {
 	HBM      float64 `json:"hbm_bytes"`
 	Reserve  float64 `json:"reserve_bytes"`
@@ -68,6 +69,8 @@ type Memory struct {
 	Free     float64 `json:"free_bytes"`
 	KVBlocks int     `json:"kv_blocks"`
 	KVTokens int     `json:"kv_tokens"`
+	GPUs     int     `json:"gpus_per_replica"`
+	Stage    int     `json:"pipeline_stage,omitempty"` // from 1; 0: there is one
 }
 
 // An Objective is one bound of the SLO and how it fared.

@@ -46,6 +46,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	p.answer.Memory = Memory{
 		HBM: whole(m.HBMBytes), Reserve: whole(m.ReserveBytes), Weights: whole(m.WeightsBytes),
 		KV: whole(m.KVBytes), Free: whole(m.FreeBytes), KVBlocks: blocks, KVTokens: blocks * s.Engine.BlockSize,
+		GPUs: s.Engine.GPUs(), Stage: m.Stage,
 	}
 	if open(s) {
 		p.rate = s.Workload.Arrivals.Rate
@@ -78,7 +79,7 @@ func (p *planning) searchable() bool {
 
 // Where a search gives up.
 const (
-	mostReplicas = 4096
+	mostReplicas = 4096 // or data-parallel ranks of them
 	mostTrials   = 20
 	searchSteps  = 60_000_000 // of all trials
 )
@@ -91,6 +92,9 @@ const (
 	trialSteps    = 10_000_000
 	trialRequests = 400_000
 )
+
+// most is how many replicas a search may try: so many that their ranks can be simulated.
+func (p *planning) most() int { return max(mostReplicas/p.q.Scenario.Engine.DataParallelSize, 1) }
 
 // light reports whether the load is far below what a number of replicas serve when saturated.
 func (p *planning) light(replicas int) bool {
@@ -105,20 +109,20 @@ func (p *planning) tired() bool { return len(p.answer.Trials) >= mostTrials || p
 func (p *planning) search() (*outcome, error) {
 	n, fails := 1, 0
 	if p.sat != nil {
-		if p.rate > p.sat.low()*mostReplicas {
+		if p.rate > p.sat.low()*float64(p.most()) {
 			return p.beyond(), nil
 		}
-		n = clamp(int(math.Ceil(p.rate/p.sat.low())), 1, mostReplicas)
+		n = clamp(int(math.Ceil(p.rate/p.sat.low())), 1, p.most())
 	}
 	holds, err := p.try(n)
 	for err == nil && !holds.holds {
-		if n == mostReplicas || p.tired() || p.served(holds) == 0 {
+		if n == p.most() || p.tired() || p.served(holds) == 0 {
 			return holds, nil
 		}
 		if hopeless, err := p.hopeless(holds); hopeless || err != nil {
 			return holds, err
 		}
-		fails, n = n, min(p.more(holds), mostReplicas)
+		fails, n = n, min(p.more(holds), p.most())
 		holds, err = p.try(n)
 	}
 	// The estimate is mostly right, so the one below it is tried before the middle.

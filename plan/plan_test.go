@@ -289,3 +289,39 @@ func TestAskStopsWhenToldTo(t *testing.T) {
 		t.Errorf("Ask with a context that has ended = %v, want %v", err, context.Canceled)
 	}
 }
+
+// A replica's GPUs are those of all its stages and ranks, and memory is shown of the stage that
+// binds.
+func TestGPUsOfStagesAndRanks(t *testing.T) {
+	for _, c := range []struct {
+		sizes            [3]int // tensor, pipeline and data parallel
+		replicas         int
+		gpus, all, stage int
+	}{
+		{[3]int{1, 1, 1}, 2, 1, 2, 0},
+		{[3]int{2, 2, 1}, 1, 4, 4, 2},
+		{[3]int{2, 2, 2}, 3, 8, 24, 2},
+	} {
+		a := ask(t, true, "base", "engine.policy=vllm-v1", "model.name=llama-3.1-8b", "hardware.name=h100-sxm",
+			"workload.arrivals={process: all-at-once}", "workload.requests=20", "cluster.replicas="+strconv.Itoa(c.replicas),
+			"engine.tensor_parallel_size="+strconv.Itoa(c.sizes[0]), "engine.pipeline_parallel_size="+strconv.Itoa(c.sizes[1]),
+			"engine.data_parallel_size="+strconv.Itoa(c.sizes[2]))
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			GPUs   int
+			Memory struct {
+				GPUs  int `json:"gpus_per_replica"`
+				Stage int `json:"pipeline_stage"`
+			}
+		}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.GPUs != c.all || got.Memory.GPUs != c.gpus || got.Memory.Stage != c.stage {
+			t.Errorf("%v: %d GPUs, memory %+v, want %d, %d of a replica, stage %d", c.sizes, got.GPUs, got.Memory, c.all, c.gpus, c.stage)
+		}
+	}
+}

@@ -45,7 +45,7 @@ const (
 func saturate(p *pace, s scenarios.Scenario) (*saturation, error) {
 	s.Fleet.Replicas = 1
 	// Long enough to fill the slots in the first of its halves, and to empty them in the second.
-	requests := min(max(leastSaturated, 8*int64(s.Engine.MaxNumSeqs)), mostSaturated)
+	requests := min(max(leastSaturated, 8*int64(s.Engine.MaxNumSeqs*s.Engine.DataParallelSize)), mostSaturated)
 	served, standing := 0.0, false
 	for rate := leastRate; rate <= mostRate && !standing; rate *= 4 {
 		t, err := saturated(p, s, rate, requests/2, false)

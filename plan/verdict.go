@@ -11,7 +11,7 @@ import (
 func (p *planning) conclude(o *outcome) {
 	a := p.answer
 	s := p.q.Scenario
-	a.Replicas, a.GPUs = o.replicas, o.replicas*s.Engine.TensorParallelSize
+	a.Replicas, a.GPUs = o.replicas, o.replicas*s.Engine.GPUs()
 	a.Run, a.SLO = o.summary, o.slo
 	a.Verdict.Holds = o.holds
 	of := o.summary
@@ -49,8 +49,8 @@ func (p *planning) conclude(o *outcome) {
 func (p *planning) reason(o *outcome) string {
 	s := p.q.Scenario
 	who := fmt.Sprintf("%s of %s on %s", plural(o.replicas, "replica"), name(s.Model.Name, "the model"), name(s.Hardware.Name, "the GPU"))
-	if tp := s.Engine.TensorParallelSize; tp > 1 {
-		who += fmt.Sprintf(" x %d", tp)
+	if gpus := s.Engine.GPUs(); gpus > 1 {
+		who += fmt.Sprintf(" x %d", gpus)
 	}
 	switch s.Workload.Arrivals.Process {
 	case "closed":
@@ -73,7 +73,7 @@ func (p *planning) reason(o *outcome) string {
 	switch {
 	case o.state == beyond:
 		return fmt.Sprintf("%s needs about %s replicas, and more than %s are not simulated; one saturates at %s req/s",
-			load, report.Count(int64(o.replicas)), report.Count(mostReplicas), interval(p.sat.mean, p.sat.half))
+			load, report.Count(int64(o.replicas)), report.Count(int64(p.most())), interval(p.sat.mean, p.sat.half))
 	case o.summary.Requests.Completed == 0:
 		return fmt.Sprintf("%s completed none of %s requests", who, report.Count(o.summary.Requests.Arrived))
 	case o.state == keepsUp && p.sat == nil:

@@ -75,8 +75,12 @@ func (a *Answer) objectives() report.Table {
 func (a *Answer) memory() report.Table {
 	m := a.Memory
 	gib := func(bytes float64) string { return report.Figure(bytes / (1 << 30)) }
+	gpu := "memory of a GPU"
+	if m.Stage > 0 {
+		gpu += fmt.Sprintf(" of stage %d", m.Stage)
+	}
 	return report.Table{
-		Head: []string{"memory of a GPU", "GiB", "of HBM (%)"},
+		Head: []string{gpu, "GiB", "of HBM (%)"},
 		Rows: [][]string{
 			{"weights", gib(m.Weights), report.Percent(m.Weights / m.HBM)},
 			{fmt.Sprintf("KV cache, %s tokens", report.Count(int64(m.KVTokens))), gib(m.KV), report.Percent(m.KV / m.HBM)},

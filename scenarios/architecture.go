@@ -63,22 +63,47 @@ var weightBits = map[string]float64{
 
 var weightDtypes = []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
 
-// A parts is a model's parameters by how they are stored and by who uses them.
+// A parts is the parameters of a stretch of a model, by how they are stored and by who uses them.
 type parts struct {
-	embeddings int64
+	embeddings int64 // and the lm_head
 	plain      int64 // norms, biases and routers
-	attention  int64 // linear layers of attention, of dense MLPs and of shared experts
-	experts    int64 // of all layers together
+	attention  int64 // linear layers of attention and of dense MLPs
+	shared     int64 // linear layers of shared experts
+	experts    int64 // linear layers of routed experts, of all layers together
+	biases     int64 // of routed experts
 }
 
-func (a *Architecture) parts() (p parts) {
+func (p parts) sum() int64 {
+	return p.embeddings + p.plain + p.attention + p.shared + p.experts + p.biases
+}
+
+// A stretch is the layers from first to before end, and of what stands before and behind all
+// layers what is with them.
+type stretch struct {
+	first, end int
+	embedding  bool
+	head       bool // the last norm and the lm_head
+}
+
+func (s stretch) layers() int { return s.end - s.first }
+
+func (a *Architecture) whole() stretch { return stretch{end: a.Layers, embedding: true, head: true} }
+
+// parts counts a stretch's parameters. A tied embedding is there twice when its two ends lie in
+// different stretches.
+func (a *Architecture) parts(of stretch) (p parts) {
 	i := func(n int) int64 { return int64(n) }
-	layers, hidden := i(a.Layers), i(a.Hidden)
-	p.embeddings = i(a.Vocab) * hidden
-	if !a.TiedEmbeddings {
-		p.embeddings *= 2
+	layers, hidden := i(of.layers()), i(a.Hidden)
+	if of.embedding {
+		p.embeddings = i(a.Vocab) * hidden
 	}
-	p.plain = layers*i(a.NormsPerLayer)*hidden + hidden
+	if of.head && !(a.TiedEmbeddings && of.embedding) {
+		p.embeddings += i(a.Vocab) * hidden
+	}
+	p.plain = layers * i(a.NormsPerLayer) * hidden
+	if of.head {
+		p.plain += hidden
+	}
 	q, kv := i(a.Heads)*i(a.HeadDim), i(a.KVHeads)*i(a.HeadDim)
 	if a.KVLoraRank > 0 {
 		q = i(a.Heads) * i(a.QKNopeDim+a.QKRopeDim)
@@ -111,46 +136,61 @@ func (a *Architecture) parts() (p parts) {
 	}
 	sparse := int64(0)
 	if a.Experts > 0 {
-		sparse = layers - i(a.DenseLayers)
+		sparse = i(max(of.end-max(of.first, a.DenseLayers), 0))
 	}
 	p.attention += (layers - sparse) * 3 * hidden * i(a.Intermediate)
-	p.attention += sparse * 3 * hidden * i(a.SharedIntermediate)
+	p.shared = sparse * 3 * hidden * i(a.SharedIntermediate)
 	p.plain += sparse * hidden * i(a.Experts)
 	if a.RouterBias {
 		p.plain += sparse * i(a.Experts)
 	}
 	p.experts = sparse * i(a.Experts) * 3 * hidden * i(a.MoEIntermediate)
 	if a.ExpertBias {
-		p.plain += sparse * i(a.Experts) * (2*i(a.MoEIntermediate) + hidden)
+		p.biases = sparse * i(a.Experts) * (2*i(a.MoEIntermediate) + hidden)
 	}
 	return p
 }
 
 // Parameters is how many the model has, embeddings and all experts included.
 func (a *Architecture) Parameters() int64 {
-	p := a.parts()
-	return p.embeddings + p.plain + p.attention + p.experts
+	return a.parts(a.whole()).sum()
 }
 
 // ActiveParameters are those that one token passes through: of the experts, those it is routed to.
 func (a *Architecture) ActiveParameters() int64 {
-	p := a.parts()
+	p := a.parts(a.whole())
 	if a.Experts > 0 {
 		p.experts = p.experts / int64(a.Experts) * int64(a.ExpertsPerToken)
 	}
-	return p.embeddings + p.plain + p.attention + p.experts
+	return p.sum()
 }
 
 // WeightBytes is the size of the weights over all GPUs.
 func (a *Architecture) WeightBytes() float64 {
-	p := a.parts()
+	b := a.bytes(a.whole())
+	return b.common + b.shared + b.experts
+}
+
+// A weight is the size of a stretch's weights in bytes, by how GPUs share them.
+type weight struct {
+	common  float64 // all but experts
+	shared  float64 // experts that every token passes
+	experts float64 // those that tokens are routed to
+}
+
+func (a *Architecture) bytes(of stretch) weight {
+	p := a.parts(of)
 	bits := a.Weights.bits()
-	attention := bits
+	linear := bits
 	if a.Weights.ExpertsOnly {
-		attention = 16
+		linear = 16
 	}
-	of := func(elements int64, bits float64) float64 { return float64(bits / 8 * float64(elements)) }
-	return of(p.embeddings+p.plain, 16) + of(p.attention, attention) + of(p.experts, bits)
+	size := func(elements int64, bits float64) float64 { return float64(bits / 8 * float64(elements)) }
+	return weight{
+		common:  size(p.embeddings+p.plain, 16) + size(p.attention, linear),
+		shared:  size(p.shared, linear),
+		experts: size(p.experts, bits) + size(p.biases, 16),
+	}
 }
 
 // KVBytesPerToken is what one token takes of the KV cache over all layers and GPUs: a key and a

@@ -30,7 +30,7 @@ func (r *reading) scenario(s *Scenario) {
 	model, hardware := b.block("model"), b.block("hardware")
 	s.Model = r.model(model)
 	s.Hardware = r.hardware(hardware)
-	s.Engine = r.engine(b.block("engine"), s.Hardware)
+	s.Engine = r.engine(b.block("engine"), s.Hardware, s.Model.MaxModelLen)
 	r.store(s, model, hardware)
 	s.Cost = r.cost(b.block("cost"), s)
 	s.Fleet = r.fleet(b.block("cluster"))
@@ -63,10 +63,11 @@ func (r *reading) model(b *block) (m Model) {
 	name, i := b.catalogued(r.catalogue.modelNames(), "models", figures...)
 	if i >= 0 {
 		m = r.catalogue.Models[i].Model
+		m.MaxModelLen = r.catalogue.Models[i].MaxModelLen
 	}
 	m.Name = name
 	if slices.ContainsFunc(figures, b.has) {
-		m.Architecture = nil // whose figures these are not
+		m.Architecture, m.MaxModelLen = nil, 0 // whose figures these are not
 	}
 	if !b.named(figures...) {
 		m.Name = ""

@@ -8,10 +8,11 @@ import (
 	"llmsim/sim/rng"
 )
 
-// Cluster makes the scenario's replicas and their router, at the start of a run.
+// Cluster makes the scenario's replicas and their router, at the start of a run. Data-parallel
+// ranks schedule for themselves: each is a replica to the router.
 func (s *Scenario) Cluster() *sim.Cluster {
 	return sim.New(sim.Config{
-		Replicas:    s.Fleet.Replicas,
+		Replicas:    s.Fleet.Replicas * s.Engine.DataParallelSize,
 		Policy:      s.policy,
 		Cost:        s.StepCost(),
 		Router:      s.router(),

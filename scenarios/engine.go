@@ -65,7 +65,16 @@ var profiles = map[string]profile{
 	"vllm-v0":         {utilization: 0.9, v0: true, chunkedOffBreaks: true},
 }
 
-func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
+// A chosen is what a vLLM server chooses of an engine's settings, because they were not given.
+type chosen struct {
+	utilization, length, tokens, seqs bool
+	most                              int    // max_num_batched_tokens before lengths are looked at
+	sequences                         int    // max_num_seqs, likewise
+	fitted                            string // why max_model_len is not the model's
+}
+
+// engine reads an engine for a model that was made for length tokens; 0: not known.
+func (r *reading) engine(b *block, gpu Hardware, length int) (e Engine) {
 	e.Policy = b.choice("policy", slices.Sorted(maps.Keys(policies))...)
 	facts := policies[e.Policy]
 	if len(facts.models) > 0 {
@@ -84,15 +93,18 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 		n := b.get(key)
 		return n != nil && !(isVLLM && n.layer == 0)
 	}
-	defaults := func(key string, value any) {
-		e.Defaults = append(e.Defaults, fmt.Sprintf("%s %v", key, value))
-	}
 	e.BlockSize = b.whole("block_size", positive(65536))
 	e.NumGPUBlocks = b.whole("num_gpu_blocks", nonNegative(mostBlocks))
 	e.MaxModelLen = b.whole("max_model_len", positive(workload.MaxTokens))
+	if length > 0 && !given("max_model_len") && isVLLM {
+		e.MaxModelLen, r.chosen.length = min(length, workload.MaxTokens), true
+	}
 	e.LongPrefillTokenThreshold = b.whole("long_prefill_token_threshold", nonNegative(workload.MaxTokens))
 	e.SchedulingPolicy = b.choice("scheduling_policy", "fcfs", "priority")
 	e.TensorParallelSize = b.whole("tensor_parallel_size", positive(mostGPUs))
+	e.PipelineParallelSize = b.whole("pipeline_parallel_size", positive(mostGPUs))
+	e.DataParallelSize = b.whole("data_parallel_size", positive(mostGPUs))
+	e.EnableExpertParallel = b.flag("enable_expert_parallel")
 	if b.has("kv_cache_dtype") {
 		if dtype := b.choice("kv_cache_dtype", "auto", "bf16", "fp8"); dtype == "fp8" {
 			e.KVCacheDtype = dtype
@@ -104,7 +116,7 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 	if e.GPUMemoryUtilization = p.utilization; given("gpu_memory_utilization") {
 		e.GPUMemoryUtilization = b.number("gpu_memory_utilization", positive(1))
 	} else {
-		defaults("gpu_memory_utilization", p.utilization)
+		r.chosen.utilization = true
 	}
 	if given("watermark") {
 		e.Watermark = b.number("watermark", between(0, 0.99))
@@ -122,22 +134,14 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 	if p.v0 {
 		tokens, seqs = 2048, 256
 	}
-	if e.MaxNumSeqs = seqs; given("max_num_seqs") {
+	r.chosen.most, r.chosen.sequences = tokens, seqs
+	if r.chosen.seqs = !given("max_num_seqs"); !r.chosen.seqs {
 		e.MaxNumSeqs = b.whole("max_num_seqs", positive(1e6))
 	}
-	if e.MaxNumBatchedTokens = tokens; given("max_num_batched_tokens") {
+	if r.chosen.tokens = !given("max_num_batched_tokens"); !r.chosen.tokens {
 		e.MaxNumBatchedTokens = b.whole("max_num_batched_tokens", positive(1e8))
-	} else if isVLLM {
-		if !e.EnableChunkedPrefill {
-			e.MaxNumBatchedTokens = max(e.MaxNumBatchedTokens, e.MaxModelLen)
-		}
-		e.MaxNumBatchedTokens = min(e.MaxNumBatchedTokens, max(e.MaxNumSeqs*e.MaxModelLen, 1))
-		defaults("max_num_batched_tokens", e.MaxNumBatchedTokens)
 	}
-	if !given("max_num_seqs") {
-		e.MaxNumSeqs = min(e.MaxNumSeqs, e.MaxNumBatchedTokens)
-		defaults("max_num_seqs", e.MaxNumSeqs)
-	}
+	r.chosen.settle(&e)
 	b.close()
 
 	for _, l := range facts.lacks {
@@ -149,6 +153,34 @@ func (r *reading) engine(b *block, gpu Hardware) (e Engine) {
 		r.checkVLLM(b, e, p)
 	}
 	return e
+}
+
+// settle gives an engine the chosen sizes of its batches, which depend on its max_model_len, and
+// lists all that was chosen.
+func (c chosen) settle(e *Engine) {
+	if c.seqs {
+		e.MaxNumSeqs = c.sequences
+	}
+	if c.tokens {
+		e.MaxNumBatchedTokens = c.most
+		if !e.EnableChunkedPrefill {
+			e.MaxNumBatchedTokens = max(e.MaxNumBatchedTokens, e.MaxModelLen)
+		}
+		e.MaxNumBatchedTokens = min(e.MaxNumBatchedTokens, max(e.MaxNumSeqs*e.MaxModelLen, 1))
+	}
+	if c.seqs {
+		e.MaxNumSeqs = min(e.MaxNumSeqs, e.MaxNumBatchedTokens)
+	}
+	e.Defaults = nil
+	list := func(is bool, key string, value any) {
+		if is {
+			e.Defaults = append(e.Defaults, fmt.Sprintf("%s %v", key, value))
+		}
+	}
+	list(c.utilization, "gpu_memory_utilization", e.GPUMemoryUtilization)
+	list(c.length, "max_model_len", fmt.Sprint(e.MaxModelLen, c.fitted))
+	list(c.tokens, "max_num_batched_tokens", e.MaxNumBatchedTokens)
+	list(c.seqs, "max_num_seqs", e.MaxNumSeqs)
 }
 
 // serverDefaults is what `vllm serve` takes for max_num_batched_tokens and max_num_seqs on a GPU.
@@ -181,6 +213,10 @@ func (r *reading) checkVLLM(b *block, e Engine, p profile) {
 	}
 	if e.NumGPUBlocks == 1 {
 		r.addAmong(among("num_gpu_blocks"), "num_gpu_blocks must be at least 2, is 1: the null block is never lent")
+	}
+	if e.Models == "vllm-classic-v1" && e.AsyncScheduling && e.PipelineParallelSize > 1 {
+		r.addAmong(among("async_scheduling", "pipeline_parallel_size", "models"),
+			"vLLM would not start: %s has async_scheduling only with pipeline_parallel_size 1, is %d", e.Models, e.PipelineParallelSize)
 	}
 	if p.v0 && e.Watermark != 0 {
 		r.addAmong(among("watermark", "models"), "%s always keeps 1%% of the blocks free: watermark %v can't be set", e.Models, e.Watermark)

@@ -41,6 +41,7 @@ func ReadConfig(file string) (Model, error) {
 		}
 	}
 	a := c.architecture()
+	length := c.whole(mostLength, 0, "max_position_embeddings")
 	if len(c.faults) == 0 {
 		for _, p := range a.problems() {
 			c.fault("", "%s %s", p.key, p.message)
@@ -49,8 +50,13 @@ func ReadConfig(file string) (Model, error) {
 	if len(c.faults) > 0 {
 		return Model{}, c.faults
 	}
-	return a.model(""), nil
+	m := a.model("")
+	m.MaxModelLen = length
+	return m, nil
 }
+
+// mostLength bounds the tokens that a model was made for.
+const mostLength = 1_000_000_000
 
 // A config is a config.json that is being read.
 type config struct {

@@ -164,7 +164,8 @@ func FuzzReadConfig(f *testing.F) {
 			t.Errorf("ReadConfig(%q) = %+v, want a model of some size", text, m)
 		}
 		for _, tp := range []int{1, 2, 3, 64} {
-			if m.Architecture.splits(tp) && !(m.Architecture.profile(Engine{MaxNumBatchedTokens: 1, MaxNumSeqs: 1, TensorParallelSize: tp}).bytes() > 0) {
+			if m.Architecture.splits(tp) && !(m.Architecture.profile(Engine{MaxNumBatchedTokens: 1, MaxNumSeqs: 1, TensorParallelSize: tp, PipelineParallelSize: 1, DataParallelSize: 1},
+				m.Architecture.whole()).bytes() > 0) {
 				t.Errorf("ReadConfig(%q) on %d GPUs needs no memory", text, tp)
 			}
 		}

@@ -50,7 +50,7 @@ func TestBaseIsTheArticlesModel(t *testing.T) {
 		Engine: Engine{
 			Policy: "classic", Models: "article", BlockSize: 16, GPUMemoryUtilization: 0.9, Watermark: 0.01,
 			MaxNumBatchedTokens: 8192, MaxNumSeqs: 64, MaxModelLen: 32768, EnableChunkedPrefill: true,
-			SchedulingPolicy: "fcfs", TensorParallelSize: 1,
+			SchedulingPolicy: "fcfs", TensorParallelSize: 1, PipelineParallelSize: 1, DataParallelSize: 1,
 		},
 		Cost:  Cost{Model: "roofline", Efficiency: Efficiency{1, 1}},
 		Fleet: Fleet{Replicas: 1, Router: "round-robin"},

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"llmsim/sim/cost"
@@ -11,6 +12,9 @@ import (
 // Memory is how one GPU's is used, in bytes: HBM = Reserve + Usable, and
 // Usable = Weights + KV + Free. Activations, Context and Graphs are part of Reserve where they are
 // counted, which takes a model of known architecture on a GPU of the catalogue; else they are 0.
+//
+// Of a pipeline it is a GPU of the binding stage, the one with room for the fewest blocks: all
+// stages have as many blocks as that one.
 type Memory struct {
 	HBMBytes     float64
 	ReserveBytes float64 // what gpu_memory_utilization leaves aside, and what the engine needs besides
@@ -18,72 +22,104 @@ type Memory struct {
 	WeightsBytes float64
 	KVBytes      float64
 	FreeBytes    float64 // below 0 if num_gpu_blocks asks for more than there is
-	KVBlocks     int     // of the replica: every GPU holds its part of each block
+	KVBlocks     int     // of the replica, or of a data-parallel rank: every GPU of it holds its part of each block
+	BlockBytes   float64 // what the GPU holds of one block
 
 	ActivationsBytes float64
 	ContextBytes     float64
 	GraphsBytes      float64
+
+	Stage int // the binding stage of a pipeline, from 1; 0: there is one stage
 }
 
-// KVBlocks is how many blocks of KV cache a replica has, and what they leave of a GPU's memory.
+// room is how many blocks the memory would hold, were there parts of blocks.
+func (m Memory) room() float64 { return (m.UsableBytes - m.WeightsBytes) / m.BlockBytes }
+
+// KVBlocks is how many blocks of KV cache a replica has, or each of its data-parallel ranks, and
+// what they leave of a GPU's memory.
 //
 // Tensor parallelism splits weights and KV evenly over the replica's GPUs:
 //
 //	blocks = floor((hbm * utilization - weights/tp) / (kv_bytes_per_token * block_size / tp))
 //
-// unless num_gpu_blocks gives their number. With a known architecture on a GPU of the catalogue,
-// usable memory is less by what vLLM sets aside, and a block by what each GPU holds of it.
+// unless num_gpu_blocks gives their number. With a known architecture, weights and KV are those of
+// a stage's layers, and experts are spread over all ranks. On a GPU of the catalogue, usable memory
+// is less by what vLLM sets aside, and a block by what each GPU holds of it.
 func (s *Scenario) KVBlocks() (int, Memory) {
-	tp := float64(s.Engine.TensorParallelSize)
-	block := s.blockBytes()
-	m := Memory{HBMBytes: s.Hardware.HBMBytes, WeightsBytes: float64(s.Model.WeightBytes() / tp)}
-	m.UsableBytes = float64(m.HBMBytes * s.Engine.GPUMemoryUtilization)
-	if s.profiled() {
-		r := s.Model.Architecture.profile(s.Engine)
-		m.ActivationsBytes, m.ContextBytes, m.GraphsBytes = r.activations, r.context, r.graphs
-		m.UsableBytes -= r.bytes()
+	var m Memory
+	stages := []stretch{{}}
+	if a := s.Model.Architecture; a != nil {
+		stages = a.stages(s.Engine.PipelineParallelSize)
 	}
-	m.ReserveBytes = m.HBMBytes - m.UsableBytes
+	for i, stage := range stages {
+		if other := s.stageMemory(stage); i == 0 || other.room() < m.room() {
+			m = other
+			m.Stage = i + 1
+		}
+	}
+	if len(stages) == 1 {
+		m.Stage = 0
+	}
 	m.KVBlocks = s.Engine.NumGPUBlocks
 	if m.KVBlocks == 0 {
-		blocks := math.Floor((m.UsableBytes - m.WeightsBytes) / block)
-		m.KVBlocks = int(min(max(blocks, 0), mostBlocks+1))
+		m.KVBlocks = int(min(max(math.Floor(m.room()), 0), mostBlocks+1))
 	}
-	m.KVBytes = float64(float64(m.KVBlocks) * block)
+	m.KVBytes = float64(float64(m.KVBlocks) * m.BlockBytes)
 	m.FreeBytes = m.UsableBytes - m.WeightsBytes - m.KVBytes
 	return m.KVBlocks, m
+}
+
+// stageMemory is what a GPU has for KV blocks, and takes for one, when it holds a stretch of the
+// layers; a model of figures is held whole.
+func (s *Scenario) stageMemory(of stretch) Memory {
+	a, e := s.Model.Architecture, s.Engine
+	tp := float64(e.TensorParallelSize)
+	m := Memory{HBMBytes: s.Hardware.HBMBytes}
+	m.UsableBytes = float64(m.HBMBytes * e.GPUMemoryUtilization)
+	kv := s.Model.KVBytesPerToken
+	if a == nil {
+		m.WeightsBytes = float64(s.Model.WeightBytes() / tp)
+	} else {
+		m.WeightsBytes = a.gpuWeights(e, of)
+		kv = kv / int64(a.Layers) * int64(of.layers())
+	}
+	m.BlockBytes = float64(kv) * float64(e.BlockSize)
+	if s.profiled() {
+		m.BlockBytes = float64(m.BlockBytes * a.kvShare(e.TensorParallelSize))
+		r := a.profile(e, of)
+		m.ActivationsBytes, m.ContextBytes, m.GraphsBytes = r.activations, r.context, r.graphs
+		m.UsableBytes -= r.bytes()
+	} else {
+		m.BlockBytes /= tp
+	}
+	m.ReserveBytes = m.HBMBytes - m.UsableBytes
+	return m
 }
 
 // profiled says whether memory is counted as vLLM finds it, not by the plain rule.
 func (s *Scenario) profiled() bool { return s.Model.Architecture != nil && s.Hardware.Spec != nil }
 
-// blockBytes is what one GPU holds of a block.
-func (s *Scenario) blockBytes() float64 {
-	block := float64(s.Model.KVBytesPerToken) * float64(s.Engine.BlockSize)
-	if s.profiled() {
-		return float64(block * s.Model.Architecture.kvShare(s.Engine.TensorParallelSize))
-	}
-	return block / float64(s.Engine.TensorParallelSize)
-}
-
 // checkMemory sees that the model fits, and with it the shortest request there can be.
 func (r *reading) checkMemory(s *Scenario) {
 	shape := []string{"model.name", "model.parameters_billions", "model.bytes_per_parameter", "hardware.name",
-		"hardware.hbm_gib", "engine.gpu_memory_utilization", "engine.tensor_parallel_size", "engine.block_size"}
-	if a := s.Model.Architecture; a != nil && !a.splits(s.Engine.TensorParallelSize) {
-		r.addAmong([]string{"engine.tensor_parallel_size", "model.name", "model.config"},
-			"tensor_parallel_size must split %d heads and %d KV heads evenly, is %d", a.Heads, a.KVHeads, s.Engine.TensorParallelSize)
+		"hardware.hbm_gib", "engine.gpu_memory_utilization", "engine.tensor_parallel_size", "engine.pipeline_parallel_size",
+		"engine.data_parallel_size", "engine.block_size"}
+	misfits := s.misfits()
+	for _, m := range misfits {
+		r.addAmong(m.keys, "%s", m.message)
+	}
+	if len(misfits) > 0 {
 		return
 	}
+	r.fitLength(s)
 	blocks, m := s.KVBlocks()
 	if blocks > mostBlocks {
 		r.addAmong(append(shape, "model.kv_bytes_per_token"), "KV cache must have at most %.0e blocks, has more", mostBlocks)
 		return
 	}
 	if blocks == 0 || m.WeightsBytes > m.HBMBytes {
-		block := s.blockBytes()
 		r.addAmong(shape, "model does not fit: weights of %s and one KV block exceed the usable %s of a GPU by %s%s",
-			gib(m.WeightsBytes), gib(m.UsableBytes), gib(m.WeightsBytes-m.UsableBytes+float64(block)), fits(*s))
+			gib(m.WeightsBytes), gib(m.UsableBytes), gib(m.WeightsBytes-m.UsableBytes+m.BlockBytes), fits(*s))
 		return
 	}
 	one := cost.Shape{Sequences: 1, Tokens: 1, Sampled: 1, Context: 1}
@@ -116,6 +152,35 @@ func (r *reading) checkMemory(s *Scenario) {
 	}
 }
 
+// fitLength lowers a max_model_len that is the model's own to the longest that one request can hold
+// of the KV cache: vLLM would refuse to start, and who asks for a plan has not asked for that length.
+// Without chunked prefill a longer one leaves a smaller cache.
+func (r *reading) fitLength(s *Scenario) {
+	if !r.chosen.length {
+		return
+	}
+	own := s.Engine
+	with := func(length int) Engine {
+		e := own
+		e.MaxModelLen = length
+		r.chosen.settle(&e)
+		return e
+	}
+	tooLong := sort.Search(own.MaxModelLen, func(i int) bool {
+		s.Engine = with(i + 1)
+		return s.UsableBlocks()*s.Engine.BlockSize < i+1
+	})
+	switch s.Engine = own; tooLong {
+	case own.MaxModelLen:
+		return
+	case 0: // nothing fits, which the shortest tells best
+		s.Engine = with(1)
+		return
+	}
+	r.chosen.fitted = fmt.Sprintf(" (what the KV cache holds: vLLM needs --max-model-len for it, the model has %d)", own.MaxModelLen)
+	s.Engine = with(tooLong)
+}
+
 // longestStep is how long a step of a single token may take: far longer than on any hardware.
 const longestStep = time.Hour
 
@@ -124,10 +189,9 @@ const longestStep = time.Hour
 func fits(s Scenario) string {
 	s.Engine.NumGPUBlocks = 0
 	for tp := 2; tp <= mostGPUs; tp *= 2 {
-		if a := s.Model.Architecture; a != nil && !a.splits(tp) {
+		if s.Engine.TensorParallelSize = tp; len(s.misfits()) > 0 {
 			continue
 		}
-		s.Engine.TensorParallelSize = tp
 		if blocks, _ := s.KVBlocks(); blocks > 0 {
 			return fmt.Sprintf("; tensor_parallel_size %d is the smallest power of two that fits", tp)
 		}

@@ -16,6 +16,7 @@ type reading struct {
 	unknown []unknown
 
 	catalogue Catalogue
+	chosen    chosen
 }
 
 type unknown struct {

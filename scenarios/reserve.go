@@ -31,32 +31,39 @@ type reserve struct {
 
 func (r reserve) bytes() float64 { return r.activations + r.context + r.graphs }
 
-// profile is the reserve of an engine. The peak of activations is the larger one of a layer of the
-// largest batch and of sampling from it; both hold the batch's hidden states.
-func (a *Architecture) profile(e Engine) reserve {
-	tp := e.TensorParallelSize
+// profile is the reserve of a GPU of an engine, which has a stretch of the layers. The peak of
+// activations is the larger one of a layer of the largest batch and, behind the last layer, of
+// sampling from it; both hold the batch's hidden states.
+func (a *Architecture) profile(e Engine, of stretch) reserve {
 	r := reserve{context: contextBytes}
+	talking := e.TensorParallelSize * e.PipelineParallelSize
+	if a.Experts > 0 {
+		talking *= e.DataParallelSize
+	}
 	switch {
-	case tp == 2:
+	case talking == 2:
 		r.context += ncclTwo
-	case tp > 2:
+	case talking > 2:
 		r.context += ncclMore
 	}
 	hidden := float64(float64(2*a.Hidden) * float64(e.MaxNumBatchedTokens))
-	layer := hidden + float64(a.layerBytes(tp)*float64(e.MaxNumBatchedTokens))
-	rows := float64(min(e.MaxNumSeqs, e.MaxNumBatchedTokens))
-	sampling := float64(float64(samplerBytes*a.Vocab) * rows)
+	layer := hidden + float64(a.layerBytes(e)*float64(e.MaxNumBatchedTokens))
+	sampling := 0.0
+	if of.head {
+		rows := float64(min(e.MaxNumSeqs, e.MaxNumBatchedTokens))
+		sampling = float64(float64(samplerBytes*a.Vocab) * rows)
+	}
 	r.activations = hidden + max(layer, sampling)
 	if profiles[e.Models].countsGraphs {
-		r.graphs = float64(graphLayerBytes * float64(a.Layers*len(captureSizes(e.MaxNumSeqs))))
+		r.graphs = float64(graphLayerBytes * float64(of.layers()*len(captureSizes(e.MaxNumSeqs))))
 	}
 	return r
 }
 
-// layerBytes is what one token needs within a layer on one of tp GPUs: 16-bit values of the wider
-// one of attention (queries, keys, values, result) and MLP (gate, up, their product).
-func (a *Architecture) layerBytes(tp int) float64 {
-	share := func(n int) float64 { return float64(n) / float64(tp) }
+// layerBytes is what one token needs within a layer on one of an engine's GPUs: 16-bit values of
+// the wider one of attention (queries, keys, values, result) and MLP (gate, up, their product).
+func (a *Architecture) layerBytes(e Engine) float64 {
+	share := func(n int) float64 { return float64(n) / float64(e.TensorParallelSize) }
 	attention := share(2*a.Heads*a.HeadDim + 2*a.KVHeads*a.HeadDim)
 	if a.KVLoraRank > 0 {
 		// Prefill attends with keys and values of every head, decompressed.
@@ -65,7 +72,11 @@ func (a *Architecture) layerBytes(tp int) float64 {
 	mlp := share(3 * a.Intermediate)
 	if a.Experts > 0 {
 		// Each expert's result is as wide as the hidden state, and lies where gate and up did.
-		each := max(share(2*a.MoEIntermediate), float64(a.Hidden)) + share(a.MoEIntermediate)
+		inner := share(a.MoEIntermediate)
+		if _, whole := e.expertGroup(); whole {
+			inner = float64(a.MoEIntermediate)
+		}
+		each := max(2*inner, float64(a.Hidden)) + inner
 		mlp = max(float64(float64(a.ExpertsPerToken)*each)+share(3*a.SharedIntermediate), share(3*a.Intermediate))
 	}
 	return 2 * max(attention, mlp)

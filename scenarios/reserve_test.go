@@ -103,7 +103,8 @@ func TestBlocksOfAGPU(t *testing.T) {
 		{"deepseek-v3", 4, 70272}, {"deepseek-v3", 8, 70272},
 	} {
 		s := on(t, "model.name="+c.model, "hardware.name=b200", "engine.num_gpu_blocks=5000", fmt.Sprintf("engine.tensor_parallel_size=%d", c.tp))
-		if got := s.blockBytes() / 16; got != c.want {
+		if _, m := s.KVBlocks(); m.BlockBytes/16 != c.want {
+			got := m.BlockBytes / 16
 			t.Errorf("%s on %d GPUs: a token takes %.0f bytes, want %.0f", c.model, c.tp, got, c.want)
 		}
 	}

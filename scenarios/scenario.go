@@ -34,6 +34,7 @@ type Model struct {
 	Parameters      float64
 	BytesPerParam   float64 // 2: 16-bit weights; 0.5: 4-bit
 	KVBytesPerToken int64   // over all layers and GPUs
+	MaxModelLen     int     `json:"-"` // tokens it was made for; 0: not known
 
 	Architecture *Architecture `json:",omitempty"` // nil: only the figures are known
 }
@@ -69,7 +70,10 @@ type Engine struct {
 	SchedulingPolicy          string
 	AsyncScheduling           bool
 	SchedulerReserveFullISL   bool
-	TensorParallelSize        int    // GPUs of one replica
+	TensorParallelSize        int    // GPUs that share every layer
+	PipelineParallelSize      int    `json:",omitempty"` // stages that the layers are spread over
+	DataParallelSize          int    `json:",omitempty"` // schedulers of one replica, each with GPUs of its own
+	EnableExpertParallel      bool   `json:",omitempty"` // GPUs hold whole experts
 	KVCacheDtype              string `json:",omitempty"` // fp8; empty: 16 bits
 
 	Defaults []string // settings that were not given, and that the engine's version chooses

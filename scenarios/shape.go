@@ -23,6 +23,7 @@ func (m Model) stored(weights string, element int) Model {
 		}
 	}
 	other := a.model(m.Name)
+	other.MaxModelLen = m.MaxModelLen
 	other.KVBytesPerToken = a.KVBytesPerToken(element)
 	return other
 }

@@ -113,6 +113,7 @@ func (s *Scenario) notes() (notes []string) {
 			m.KVBlocks, gib(-m.FreeBytes)))
 	}
 	a := s.Model.Architecture
+	notes = append(notes, s.Engine.notes(a)...)
 	if a == nil {
 		return notes
 	}
@@ -202,6 +203,13 @@ func (s *Scenario) Digest() (string, error) {
 	figures := *s
 	figures.Name, figures.Model.Name, figures.Hardware.Name = "", "", ""
 	figures.Engine.Defaults = nil
+	// Nothing is spread over one of something.
+	if figures.Engine.PipelineParallelSize == 1 {
+		figures.Engine.PipelineParallelSize = 0
+	}
+	if figures.Engine.DataParallelSize == 1 {
+		figures.Engine.DataParallelSize = 0
+	}
 	figures.Catalogue = File{}
 	figures.Workload.Arrivals.Trace = File{}
 	figures.Workload.Prompt.File = File{}

@@ -91,6 +91,8 @@ func TestAbsurdValuesAreRefused(t *testing.T) {
 		{[]string{"--set", "engine.num_gpu_blocks=3"},
 			"--set engine.num_gpu_blocks=3: prompt and output must fit the KV cache of 3 blocks, 48 tokens, have 576\n"},
 		{[]string{"--set", "cost.step_overhead=-1ms"}, "--set cost.step_overhead=-1ms: must not be negative, is -1ms\n"},
+		{[]string{"--pp", "2"}, "--pp 2: pipeline_parallel_size 2 needs a model of known architecture: by figures it has no layers to spread\n"},
+		{[]string{"--model", "llama-3.1-8b", "--pp", "33"}, "--pp 33: pipeline_parallel_size must be at most the model's layers, 32, is 33\n"},
 		{[]string{"--set", "cost.efficiency.memory=0"}, "--set cost.efficiency.memory=0: must be positive, is 0\n"},
 		{[]string{"--set", "model.parameters_billions=70"},
 			"--set model.parameters_billions=70: model does not fit: weights of 130.39 GiB and one KV block exceed the usable 72.00 GiB of a GPU " +

@@ -33,7 +33,8 @@ var direct = []struct{ flag, path, unit, usage string }{
 	{"model", "model.name", "NAME|FILE", "model of the catalogue, or a Hugging Face config.json"},
 	{"gpu", "hardware.name", "NAME", "GPU of the catalogue"},
 	{"catalogue", "catalogue", "FILE", "more models and GPUs"},
-	{"tp", "engine.tensor_parallel_size", "N", "GPUs that share one replica"},
+	{"tp", "engine.tensor_parallel_size", "N", "GPUs that share every layer of one replica"},
+	{"pp", "engine.pipeline_parallel_size", "N", "stages that the layers of one replica are spread over"},
 	{"replicas", "cluster.replicas", "N", "replicas behind the router"},
 }
 

@@ -151,7 +151,7 @@ func newModelsCommand() *cobra.Command {
 			if isConfig(args[0]) {
 				m.Name, m.Source = args[0], args[0]
 				m.Model, err = scenarios.ReadConfig(args[0])
-				m.Model.Name = args[0]
+				m.Model.Name, m.MaxModelLen = args[0], m.Model.MaxModelLen
 			} else {
 				m, err = known.Model(args[0])
 			}
