@@ -30,7 +30,7 @@ var direct = []struct{ flag, path, unit, usage string }{
 	{"requests", "workload.requests", "N", "requests in all; of a trace, at most"},
 	{"seed", "seed", "N", "seed of everything drawn at random"},
 	{"policy", "engine.policy", "NAME", "scheduling policy"},
-	{"model", "model.name", "NAME|FILE", "model of the catalogue, or a Hugging Face config.json"},
+	{"model", "model.name", "NAME|FILE", "model of the catalogue, also by its Hugging Face name, or a config.json"},
 	{"gpu", "hardware.name", "NAME", "GPU of the catalogue"},
 	{"catalogue", "catalogue", "FILE", "more models and GPUs"},
 	{"tp", "engine.tensor_parallel_size", "N", "GPUs that share one replica"},
