@@ -125,7 +125,7 @@ func (s *scenarioFlags) inputs(loaded *scenarios.Scenario) (all []input) {
 // needs is what the flags need that name something of no default.
 var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
-	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name",
+	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name", "per-row": "a file name",
 }
 
 // checkGiven refuses flags that are given, but empty: as a script's variable that is not set.
