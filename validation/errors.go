@@ -103,7 +103,7 @@ func (p Prediction) group(items []Item) Group {
 	isRun := p.Source.Run != nil
 	g := Group{
 		Source: first.Source, Kind: p.Source.Kind(), Model: first.Model, GPU: first.GPU, RecordedModel: first.recordedModel,
-		RecordedGPU: first.recordedGPU, N: len(items), InSample: first.InSample, Errors: metrics(items, isRun), Notes: p.Notes, Bands: []Band{},
+		RecordedGPU: first.recordedGPU, N: len(items), InSample: first.InSample, Errors: metrics(items, isRun), Bands: []Band{},
 	}
 	if isRun {
 		g.Errors.Throughput = ofPercentiles([]pair{p.throughput})
@@ -111,7 +111,7 @@ func (p Prediction) group(items []Item) Group {
 	widths := map[int][]Item{}
 	byBand := map[string][]Item{}
 	for _, one := range items {
-		g.Engines = appendNew(g.Engines, one.engine)
+		g.Engines, g.Notes = appendNew(g.Engines, one.engine), appendNew(g.Notes, one.notes...)
 		widths[one.TP] = append(widths[one.TP], one)
 		byBand[one.Band] = append(byBand[one.Band], one)
 	}

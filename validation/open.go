@@ -216,10 +216,11 @@ func (s *sheet) all() scenarios.Faults {
 // needs tells of columns that are not there, and says whether all are.
 func (s *sheet) needs(columns ...string) bool {
 	whole := true
+	others := slices.DeleteFunc(slices.Clone(s.names), func(name string) bool { return slices.Contains(columns, name) })
 	for _, name := range columns {
 		if _, ok := s.column[name]; !ok {
 			hint := ""
-			if near := scenarios.Nearest(name, s.names); near != "" {
+			if near := scenarios.Nearest(name, others); near != "" {
 				hint = fmt.Sprintf(", did you mean %q?", near)
 			}
 			s.add(1, name, "column is missing%s", hint)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,18 +53,39 @@ type Item struct {
 
 	recordedModel, recordedGPU, engine string
 	throughput                         pair // output tokens per second, of rows
+	notes                              []string
 }
 
 // A Skip is a measurement that can't be simulated, and why.
 type Skip struct{ Place, Reason string }
+
+// SkipLines tells all skips, those of one reason together.
+func SkipLines(predictions []Prediction) (lines []string) {
+	count := map[string]int{}
+	var first []Skip
+	for _, p := range predictions {
+		for _, s := range p.Skips {
+			if count[s.Reason]++; count[s.Reason] == 1 {
+				first = append(first, s)
+			}
+		}
+	}
+	for _, s := range first {
+		more := ""
+		if n := count[s.Reason]; n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		lines = append(lines, fmt.Sprintf("%s%s: skipped: %s", s.Place, more, s.Reason))
+	}
+	return lines
+}
 
 // A Prediction is what a source came to.
 type Prediction struct {
 	Source     Source
 	Items      []Item
 	Skips      []Skip
-	Notes      []string // what a reader should know of the set-up
-	throughput pair     // output tokens per second, of the whole run
+	throughput pair // output tokens per second, of the whole run
 }
 
 // Predict simulates sources, as many at a time as there are processors. The predictions are in the
@@ -124,7 +146,6 @@ func Predict(ctx context.Context, sources []Source, o Options, told func(done in
 				p.Skips = append(p.Skips, one.skip)
 			}
 			p.Items = append(p.Items, one.items...)
-			p.Notes = appendNew(p.Notes, one.notes...)
 			p.throughput = one.throughput
 		}
 	}
@@ -143,11 +164,7 @@ func Simulations(sources []Source) (n int) {
 
 func appendNew(list []string, more ...string) []string {
 	for _, text := range more {
-		known := false
-		for _, have := range list {
-			known = known || have == text
-		}
-		if !known {
+		if !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
@@ -158,18 +175,13 @@ func appendNew(list []string, more ...string) []string {
 type outcome struct {
 	items      []Item
 	skip       Skip
-	notes      []string
 	throughput pair
 }
 
 func skipped(place string, err error) outcome {
 	reason := err.Error()
 	if faults, ok := errors.AsType[scenarios.Faults](err); ok {
-		var lines []string
-		for _, f := range faults {
-			lines = append(lines, strings.TrimPrefix(f.Path+": "+f.Message, ": "))
-		}
-		reason = strings.Join(lines, "; ")
+		reason = strings.ReplaceAll(faults.Error(), "\n", "; ")
 	}
 	return outcome{skip: Skip{place, reason}}
 }
@@ -225,11 +237,12 @@ func (s Source) predictRun(ctx context.Context, o Options) outcome {
 	if err != nil {
 		return skipped(r.Place, err)
 	}
-	notes := r.notes
+	notes := slices.Clone(r.notes)
 	if refused := len(items) - finished; refused > 0 {
-		notes = append(notes[:len(notes):len(notes)], fmt.Sprintf("%d of %d requests can never fit the simulated engine and are not compared", refused, len(items)))
+		notes = append(notes, fmt.Sprintf("%d of %d requests can never fit the simulated engine and are not compared", refused, len(items)))
 	}
-	return outcome{items: items, notes: notes, throughput: pair{measured.rate(), simulated.rate()}}
+	items[0].notes = notes // which are the run's
+	return outcome{items: items, throughput: pair{measured.rate(), simulated.rate()}}
 }
 
 func (s Source) predictRow(ctx context.Context, r Row, o Options) outcome {
@@ -266,11 +279,11 @@ func (s Source) predictRow(ctx context.Context, r Row, o Options) outcome {
 	one.Simulated = r.times(ttft.value(), tpot.value())
 	one.Band = band(use / took)
 	one.throughput = pair{r.throughput(one.Measured), r.throughput(one.Simulated)}
-	notes := r.notes
+	one.notes = slices.Clone(r.notes)
 	if _, note := r.engineModelled(); note != "" {
-		notes = append(notes[:len(notes):len(notes)], note)
+		one.notes = append(one.notes, note)
 	}
-	return outcome{items: []Item{one}, notes: notes}
+	return outcome{items: []Item{one}}
 }
 
 // simulate runs a scenario to its end and hands each stretch to take.

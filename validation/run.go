@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"llmsim/scenarios"
+	"llmsim/workload"
 )
 
 // openRun reads a meta.json and the requests.csv beside it.
@@ -31,7 +32,27 @@ func openRun(file string) (Source, scenarios.Faults) {
 	if len(faults) > 0 {
 		return Source{}, faults
 	}
-	return readRun(file, meta, requests, rows)
+	source, faults := readRun(file, meta, requests, rows)
+	if len(faults) == 0 {
+		faults = replayable(requests)
+	}
+	return source, faults
+}
+
+// replayable sees that requests.csv is a workload as it is compared: no row of it may be passed over.
+func replayable(requests string) (faults scenarios.Faults) {
+	trace, err := workload.OpenTrace(requests, workload.TraceOptions{})
+	if err != nil {
+		return scenarios.Faults{fault("", "", "%v", err)}
+	}
+	for _, skip := range trace.Account.Skipped {
+		if skip.Reason == workload.Unparsable {
+			for _, row := range skip.First {
+				faults = append(faults, fault(fmt.Sprintf("%s:%d", requests, row.Line), "", "%s", row.Message))
+			}
+		}
+	}
+	return faults
 }
 
 func readRun(file string, meta []byte, requests string, rows []byte) (Source, scenarios.Faults) {

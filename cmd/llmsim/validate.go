@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,10 +50,6 @@ can't be simulated is named on standard error.`,
 			if err != nil {
 				return err
 			}
-			// What is wrong with the edits is wrong with every measurement: it is told once, as a fault.
-			if _, err := scenarios.Load("base", options.Edits); err != nil && !onlyTogether(err) {
-				return err
-			}
 			sources, err := validation.Open(args)
 			if err != nil {
 				return err
@@ -71,17 +68,6 @@ can't be simulated is named on standard error.`,
 	return c
 }
 
-// onlyTogether says whether edits are at fault only beside a model, a GPU and an engine that are
-// another here than in the base scenario.
-func onlyTogether(err error) bool {
-	faults, ok := errors.AsType[scenarios.Faults](err)
-	if !ok {
-		return false
-	}
-	_, alone := scenarios.Load("base", []scenarios.Edit{{Path: "engine.policy", Value: "vllm-v1"}})
-	return alone == nil && len(faults) == 0
-}
-
 func validate(c *cobra.Command, sources []validation.Source, options validation.Options, perRow, format string) error {
 	rows, err := openPerRow(perRow, sources)
 	if err != nil {
@@ -94,18 +80,15 @@ func validate(c *cobra.Command, sources []validation.Source, options validation.
 	if err != nil {
 		return err
 	}
-	var skips error
 	compared := 0
 	for _, p := range predictions {
 		compared += len(p.Items)
-		for _, s := range p.Skips {
-			skips = errors.Join(skips, fmt.Errorf("%s: skipped: %s", s.Place, s.Reason))
-		}
 	}
+	skips := strings.Join(validation.SkipLines(predictions), "\n")
 	if compared == 0 {
-		return errors.Join(errors.New("nothing could be compared"), skips)
+		return fmt.Errorf("nothing could be compared\n%s", skips)
 	}
-	if skips != nil {
+	if skips != "" {
 		fmt.Fprintln(c.ErrOrStderr(), skips)
 	}
 	if rows != nil {
