@@ -142,8 +142,6 @@ func (s section) add(key, format string, args ...any) {
 	*s.faults = append(*s.faults, fault(s.where, s.at(key), format, args...))
 }
 
-func (s section) has(key string) bool { return s.values[key] != nil }
-
 func (s section) text(key string) string {
 	switch v := s.values[key].(type) {
 	case nil:

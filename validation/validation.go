@@ -42,9 +42,9 @@ type Setup struct {
 	Date    string // of the measurement, YYYY-MM-DD; may be empty
 	Served  bool   // the client spoke HTTP to a server; else it ran in the engine's process
 
-	model, engine, workload []string // key: value
-	notes                   []string // what the record leaves open, and how it was filled
-	unfit                   []string // why no scenario can be built
+	model, engine []string // key: value
+	notes         []string // what the record leaves open, and how it was filled
+	unfit         []string // why no scenario can be built
 }
 
 func (s *Setup) setModel(key, value string)  { s.model = append(s.model, key+": "+value) }
