@@ -27,8 +27,8 @@ const (
 )
 
 const (
-	metaEnding     = ".meta.json"
-	requestsEnding = ".requests.csv"
+	metaEnding     = "meta.json"
+	requestsEnding = "requests.csv"
 )
 
 // Open reads measurements: a run's meta.json or requests.csv with the other beside it, a table of
@@ -81,6 +81,9 @@ func below(path string) (files []string, err error) {
 	if !info.IsDir() {
 		if stem, ok := strings.CutSuffix(path, requestsEnding); ok {
 			return []string{stem + metaEnding}, nil
+		}
+		if !strings.HasSuffix(path, metaEnding) && filepath.Ext(path) != ".csv" {
+			return nil, fmt.Errorf("must be a *%s, a *%s, a closed-loop table (*.csv) or a folder", metaEnding, requestsEnding)
 		}
 		return []string{path}, nil
 	}

@@ -90,10 +90,36 @@ func readTable(file string, text []byte) (Source, scenarios.Faults) {
 		if isAbsent(quantised) {
 			quantised = s.cell(i, "precision")
 		}
+		// Of a mixture nearly all weights are experts'.
+		if experts := s.cell(i, "moe_quant_mode"); sixteenBits(quantised) && !isAbsent(experts) {
+			quantised = experts
+		}
 		r.store(quantised, s.cell(i, "kvcache_quant_mode"))
 		source.Rows = append(source.Rows, r)
 	}
+	markTwins(source.Rows)
 	return source, s.all()
+}
+
+// markTwins finds the rows that are one measurement with a row of the fitting half, under another id.
+func markTwins(rows []Row) {
+	type measurement struct {
+		model, gpu            string
+		tp, isl, osl, clients int
+		ttft, tpot            float64
+	}
+	of := func(r Row) measurement {
+		return measurement{r.Model, r.GPU, r.TP, r.ISL, r.OSL, r.Concurrency, r.TTFT, r.TPOT}
+	}
+	fitted := map[measurement]bool{}
+	for _, r := range rows {
+		if FittingHalf(r.ID) {
+			fitted[of(r)] = true
+		}
+	}
+	for i, r := range rows {
+		rows[i].twin = fitted[of(r)] && !FittingHalf(r.ID)
+	}
 }
 
 // closedLoop is the set-up that all rows share: no prefix cache, max_num_seqs as many as there are
@@ -131,7 +157,7 @@ func (s *Setup) store(weights, kv string) {
 		}
 	case strings.HasPrefix(weights, "int8"):
 		dtype = "int8"
-	case weights == "bf16", weights == "bfloat16", weights == "fp16", weights == "float16", weights == "half":
+	case sixteenBits(weights):
 		dtype = "bf16"
 	default:
 		s.refuse("weights of format %q are not modelled", short(weights))
@@ -140,12 +166,16 @@ func (s *Setup) store(weights, kv string) {
 		s.setModel("weight_dtype", dtype)
 	}
 	switch {
-	case isAbsent(kv), kv == "auto", kv == "bf16", kv == "bfloat16", kv == "fp16", kv == "float16":
+	case isAbsent(kv), kv == "auto", sixteenBits(kv):
 	case strings.HasPrefix(kv, "fp8"), kv == "int8":
 		s.setEngine("kv_cache_dtype", "fp8")
 	default:
 		s.refuse("a KV cache of format %q is not modelled", short(kv))
 	}
+}
+
+func sixteenBits(format string) bool {
+	return slices.Contains([]string{"bf16", "bfloat16", "fp16", "float16", "half"}, strings.ToLower(format))
 }
 
 // ownFormat is the format in which the catalogue has the model's weights; empty: not known.

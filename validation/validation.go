@@ -85,6 +85,8 @@ type Row struct {
 	ISL, OSL    int // nominal tokens of prompt and output
 	Concurrency int
 	TTFT, TPOT  float64 // means, milliseconds; NaN: not measured
+
+	twin bool // the same measurement is in the fitting half under another id
 }
 
 // Lengths of prompts and outputs of a closed-loop row are uniform from 0.8 of nominal to nominal, as
@@ -138,8 +140,10 @@ func FittingHalf(id string) bool {
 func (o Options) InSample(s Source) bool { return slices.Contains(o.FittedOn, s.Digest) }
 
 // RowInSample says the same of a table's row: the table must be among those that were fitted to, and
-// the row in the fitting half.
-func (o Options) RowInSample(s Source, r Row) bool { return o.InSample(s) && FittingHalf(r.ID) }
+// the row in the fitting half, or one measurement with a row that is.
+func (o Options) RowInSample(s Source, r Row) bool {
+	return o.InSample(s) && (FittingHalf(r.ID) || r.twin)
+}
 
 // Scenario is the run as a scenario: its set-up, and its requests as the workload.
 func (r *Run) Scenario(o Options) (*scenarios.Scenario, error) {

@@ -133,6 +133,15 @@ func TestTable(t *testing.T) {
 			t.Errorf("row %s in sample: %v, want %v", source.Rows[i].ID, got, want)
 		}
 	}
+	// A measurement that is there twice is not blind under its other id.
+	text := "id,model_path,system,isl,osl,concurrency,silicon_ttft_ms,silicon_tpot_ms\none,m,g,1,1,1,2,3\nthree,m,g,1,1,1,2,3\nthree,m,g,1,1,1,2,4\n"
+	twins, _ := readTable("x.csv", []byte(text))
+	o = Options{FittedOn: []string{twins.Digest}}
+	for i, want := range []bool{true, true, false} {
+		if got := o.RowInSample(twins, twins.Rows[i]); got != want {
+			t.Errorf("row %d of twins in sample: %v, want %v", i, got, want)
+		}
+	}
 	// sha256("one") starts with 0x76, sha256("three") with 0x8b.
 	if !FittingHalf("one") || FittingHalf("three") {
 		t.Error("the halves are not those of the first byte of the SHA-256")
