@@ -52,6 +52,10 @@ func readTable(file string, text []byte) (Source, scenarios.Faults) {
 		return source, s.all()
 	}
 	for i := range s.rows {
+		clients := clients
+		if isAbsent(s.cell(i, clients)) && !isAbsent(s.cell(i, "batch_size")) {
+			clients = "batch_size"
+		}
 		r := Row{
 			Setup: Setup{
 				Place: fmt.Sprintf("%s:%d", file, s.lines[i]), Served: true,

@@ -208,6 +208,28 @@ func TestWhatAMetaMayLack(t *testing.T) {
 	}
 }
 
+// Clients are concurrency or batch_size; a mixture's format is its experts'.
+func TestWhatARowMayLack(t *testing.T) {
+	source, faults := readTable("x.csv", []byte("model_path,system,gemm_quant_mode,moe_quant_mode,isl,osl,batch_size,concurrency,silicon_ttft_ms,silicon_tpot_ms\n"+
+		"openai/gpt-oss-20b,l40s,bfloat16,w4a16_mxfp4,100,10,3,,5,\nMiniMaxAI/MiniMax-M2.5,b200_sxm,,,100,10,4,5,5,6\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	for i, want := range []string{"line-2 3 mxfp4", "line-3 5 fp8"} {
+		r := source.Rows[i]
+		s, err := r.Scenario(Options{Edits: []scenarios.Edit{{Path: "engine.tensor_parallel_size", Value: "2"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%s %d %s", r.ID, s.Workload.Arrivals.Concurrency, s.Model.Architecture.Weights.Dtype); got != want || s.Engine.KVCacheDtype != "" {
+			t.Errorf("row %d: %s, KV %q, want %s, 16 bits", i, got, s.Engine.KVCacheDtype, want)
+		}
+	}
+	if p := predict(t, []Source{source}, Options{Prompts: 1}); !math.IsNaN(p[0].Items[0].Measured.E2E) || Judge(p)[0].N != 1 {
+		t.Errorf("%+v", p[0].Items)
+	}
+}
+
 func TestVersions(t *testing.T) {
 	for _, c := range []struct{ version, date, want, note string }{
 		{"0.28.1", "", "vllm-0.28", ""}, {"0.30", "", "vllm-0.28", ""}, {"0.19.0", "", "vllm-0.19", ""}, {"v0.21.0rc1", "", "vllm-0.19", ""},

@@ -38,9 +38,9 @@ func (r Report) write(w io.Writer, table func(report.Table, io.Writer) error, st
 		return err
 	}
 	for _, g := range worst {
-		what := "requests"
-		if g.Kind == "table" {
-			what = "closed-loop rows"
+		what := map[string]string{"run": "request", "table": "closed-loop row"}[g.Kind]
+		if g.N != 1 {
+			what += "s"
 		}
 		b.WriteString("\n" + report.Wrap(fmt.Sprintf("%s%s%s: %s %s of %s, %s, modelled as %s", strong, g.title(), strong,
 			report.Count(int64(g.N)), what, filepath.Base(g.Source), g.side(), strings.Join(g.Engines, ", "))) + space)
