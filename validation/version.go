@@ -16,7 +16,8 @@ var profiles = []struct {
 }
 
 // releases are when versions came out, the newest first: those between which profiles differ, and
-// those around them. Patch releases are left out.
+// those around them. Patch releases are left out. A few days of error are of no consequence: what matters
+// is the profile.
 var releases = []struct {
 	date    string
 	version string
