@@ -11,7 +11,7 @@ BENCH ?= .
 BENCHTIME ?= 1s
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: help build test race fuzz bench lint docs-check arm64 check
+.PHONY: help build test race fuzz bench validate lint docs-check arm64 check
 
 help:
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ fuzz: ## fuzz every target for FUZZTIME (20000x: inputs)
 
 bench: ## run the benchmarks: BENCH (all) for BENCHTIME (1s) each
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) ./... | grep -v 'no test files' | grep -Ev '^(PASS|ok)'
+
+validate: ## errors against the measured runs of $LLMSIM_DATA (../shared/data)
+	@$(GO) run ./cmd/llmsim validate "$${LLMSIM_DATA:-../shared/data}/measured"
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.*')); \

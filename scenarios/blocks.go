@@ -60,10 +60,15 @@ func (r *reading) model(b *block) (m Model) {
 	if b.has("config") {
 		return r.config(b, figures)
 	}
-	name, i := b.catalogued(r.catalogue.modelNames(), "models", figures...)
+	dtype := ""
+	name, i := b.catalogued(func(name string) (i int, err error) {
+		i, dtype, err = r.catalogue.findModel(name)
+		return i, err
+	}, figures...)
 	if i >= 0 {
-		m = r.catalogue.Models[i].Model
+		m = r.catalogue.Models[i].Model.in(dtype)
 		m.MaxModelLen = r.catalogue.Models[i].MaxModelLen
+		name = r.catalogue.Models[i].Name
 	}
 	m.Name = name
 	if slices.ContainsFunc(figures, b.has) {
@@ -137,9 +142,10 @@ func (r *reading) store(s *Scenario, model, hardware *block) {
 func (r *reading) hardware(b *block) (h Hardware) {
 	defer b.close()
 	figures := []string{"hbm_gib", "memory_bandwidth_gbps", "peak_tflops"}
-	name, i := b.catalogued(r.catalogue.gpuNames(), "gpus", figures...)
+	name, i := b.catalogued(r.catalogue.findGPU, figures...)
 	if i >= 0 {
 		h = r.catalogue.GPUs[i].Hardware
+		name = h.Name
 	}
 	if h.Name = name; !b.named(figures...) {
 		h.Name = ""
@@ -157,15 +163,18 @@ func (r *reading) hardware(b *block) (h Hardware) {
 }
 
 // catalogued reads a block's name, and finds its place in the catalogue: -1 if it has none, when
-// the block must give all figures itself. Verb is what lists the known names.
-func (b *block) catalogued(known []string, verb string, figures ...string) (name string, i int) {
+// the block must give all figures itself.
+func (b *block) catalogued(find func(name string) (int, error), figures ...string) (name string, i int) {
 	if !b.has("name") {
 		return "", -1
 	}
 	lacks := slices.ContainsFunc(figures, func(key string) bool { return !b.has(key) })
-	name = b.word("name", "a name")
-	if i = slices.Index(known, name); i < 0 && name != "" && lacks {
-		b.add(b.get("name"), join(b.path, "name"), "%q is not in the catalogue, %s", shorten(name), suggestAmong(name, known, verb))
+	if name = b.word("name", "a name"); name == "" {
+		return "", -1
+	}
+	i, err := find(name)
+	if err != nil && lacks {
+		b.add(b.get("name"), join(b.path, "name"), "%v", err)
 	}
 	return name, i
 }

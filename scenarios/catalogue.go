@@ -24,12 +24,14 @@ type CatalogueModel struct {
 	MaxModelLen int     // tokens; 0: not said
 	Published   float64 // parameters, by the source; 0: not said
 	Source      string
+	Aliases     []string // other names of the same shape
 }
 
 // A CatalogueGPU is a GPU with what is known of it besides.
 type CatalogueGPU struct {
 	Hardware
-	Price   float64 // US$ per hour; 0: not known
+	Aliases []string // other names of the same board
+	Price   float64  // US$ per hour; 0: not known
 	Sources map[string]string
 }
 
@@ -80,24 +82,6 @@ func OpenCatalogue(file string) (Catalogue, error) {
 		return c, faults
 	}
 	return c, nil
-}
-
-// Model finds a model by its name.
-func (c Catalogue) Model(name string) (CatalogueModel, error) {
-	i := slices.IndexFunc(c.Models, func(m CatalogueModel) bool { return m.Name == name })
-	if i < 0 {
-		return CatalogueModel{}, fmt.Errorf("%q is not in the catalogue, %s", shorten(name), suggestAmong(name, c.modelNames(), "models"))
-	}
-	return c.Models[i], nil
-}
-
-// GPU finds a GPU by its name.
-func (c Catalogue) GPU(name string) (CatalogueGPU, error) {
-	i := slices.IndexFunc(c.GPUs, func(g CatalogueGPU) bool { return g.Name == name })
-	if i < 0 {
-		return CatalogueGPU{}, fmt.Errorf("%q is not in the catalogue, %s", shorten(name), suggestAmong(name, c.gpuNames(), "gpus"))
-	}
-	return c.GPUs[i], nil
 }
 
 func (c Catalogue) modelNames() (names []string) {

@@ -45,7 +45,7 @@ func TestParametersArePublished(t *testing.T) {
 	}{
 		{"gpt-oss-20b", 20.91, 0.01}, {"gpt-oss-120b", 116.83, 0.01}, {"deepseek-v3", 671, 1},
 	} {
-		m, err := catalogue(t).Model(c.name)
+		m, err := catalogue(t).FindModel(c.name)
 		if err != nil || math.Abs(m.Parameters/1e9-c.want) > c.lastUnit/2 {
 			t.Errorf("%s has %.3fe9 parameters (%v), want %v", c.name, m.Parameters/1e9, err, c.want)
 		}
@@ -58,7 +58,7 @@ func TestKVBytesPerTokenArePublished(t *testing.T) {
 		"deepseek-v3": 70272,                            // 70.272 KB, arXiv 2505.09343 table 1
 		"qwen2.5-72b": 327680, "llama-3.1-405b": 516096, // the same table
 	} {
-		if m, err := catalogue(t).Model(name); err != nil || m.KVBytesPerToken != want {
+		if m, err := catalogue(t).FindModel(name); err != nil || m.KVBytesPerToken != want {
 			t.Errorf("%s: KV bytes per token %d (%v), want %d", name, m.KVBytesPerToken, err, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestKVBytesPerTokenArePublished(t *testing.T) {
 // The weights of quantised checkpoints, as their files are listed, in GB of 1e9 bytes.
 func TestWeightBytesOfQuantisedModels(t *testing.T) {
 	for name, want := range map[string]float64{"gpt-oss-20b": 13.8, "gpt-oss-120b": 65.2, "deepseek-v3": 673, "kimi-k2.5": 594} {
-		m, err := catalogue(t).Model(name)
+		m, err := catalogue(t).FindModel(name)
 		if got := m.WeightBytes() / 1e9; err != nil || math.Abs(got/want-1) > 0.02 {
 			t.Errorf("%s: weights of %.1f GB (%v), want %v", name, got, err, want)
 		}

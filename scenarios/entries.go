@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"math"
 	"strings"
 )
@@ -24,6 +25,7 @@ func (r *reading) catalogueModel(b *block) (m CatalogueModel) {
 	if b.has("source") {
 		m.Source = b.word("source", "where the figures are from")
 	}
+	m.Aliases = r.aliases(b)
 	if b.has("parameters_billions") {
 		m.Parameters = math.Round(b.number("parameters_billions", positive(1e6)) * 1e9)
 		m.BytesPerParam = b.number("bytes_per_parameter", positive(16))
@@ -45,6 +47,30 @@ func (r *reading) catalogueModel(b *block) (m CatalogueModel) {
 		m.Model = a.model("")
 	}
 	return m
+}
+
+// mostAliases bounds the other names of one entry.
+const mostAliases = 100
+
+func (r *reading) aliases(b *block) (names []string) {
+	n, at := b.get("aliases"), join(b.path, "aliases")
+	switch {
+	case n == nil || isAlias(n):
+		return nil
+	case n.scalar != nil || n.isMapping() || len(n.items) == 0 || len(n.items) > mostAliases:
+		r.add(n, at, "must be a list of 1 to %d names", mostAliases)
+		return nil
+	}
+	for i, item := range n.items {
+		if at := fmt.Sprintf("%s[%d]", at, i); !r.isScalar(item, at, "a name") {
+			continue
+		} else if strings.TrimSpace(item.text()) == "" {
+			r.add(item, at, "must be a name, is empty")
+			continue
+		}
+		names = append(names, item.text())
+	}
+	return names
 }
 
 func (r *reading) architecture(b *block) *Architecture {
@@ -139,6 +165,7 @@ func (r *reading) catalogueGPU(b *block) (g CatalogueGPU) {
 	} else {
 		g.PeakFLOPS = b.number("peak_tflops", positive(1e7)) * 1e12
 	}
+	g.Aliases = r.aliases(b)
 	if b.has("price_per_hour") {
 		g.Price = b.number("price_per_hour", positive(1e6))
 	}

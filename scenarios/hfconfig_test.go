@@ -51,7 +51,7 @@ func TestConfigsAgreeWithTheCatalogue(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want, err := catalogue(t).Model(name)
+		want, err := catalogue(t).FindModel(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ var direct = []struct{ flag, path, unit, usage string }{
 	{"requests", "workload.requests", "N", "requests in all; of a trace, at most"},
 	{"seed", "seed", "N", "seed of everything drawn at random"},
 	{"policy", "engine.policy", "NAME", "scheduling policy"},
-	{"model", "model.name", "NAME|FILE", "model of the catalogue, or a Hugging Face config.json"},
+	{"model", "model.name", "NAME|FILE", "model of the catalogue, also by its Hugging Face name, or a config.json"},
 	{"gpu", "hardware.name", "NAME", "GPU of the catalogue"},
 	{"catalogue", "catalogue", "FILE", "more models and GPUs"},
 	{"tp", "engine.tensor_parallel_size", "N", "GPUs that share every layer of one replica"},
@@ -126,7 +126,7 @@ func (s *scenarioFlags) inputs(loaded *scenarios.Scenario) (all []input) {
 // needs is what the flags need that name something of no default.
 var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
-	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name",
+	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name", "per-row": "a file name",
 }
 
 // checkGiven refuses flags that are given, but empty: as a script's variable that is not set.

@@ -88,7 +88,7 @@ func newGPUsCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				g, err := known.GPU(args[0])
+				g, err := known.FindGPU(args[0])
 				if err != nil {
 					return err
 				}

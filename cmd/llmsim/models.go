@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -153,7 +155,7 @@ func newModelsCommand() *cobra.Command {
 				m.Model, err = scenarios.ReadConfig(args[0])
 				m.Model.Name, m.MaxModelLen = args[0], m.Model.MaxModelLen
 			} else {
-				m, err = known.Model(args[0])
+				m, err = known.FindModel(args[0])
 			}
 			if err != nil {
 				return err
@@ -165,10 +167,20 @@ func newModelsCommand() *cobra.Command {
 	return c
 }
 
-// isConfig tells a file's name from a catalogue's: it has a slash or ends as such files do.
+// isConfig tells a file's name from a catalogue's: it ends as such files do or has a slash, unless it
+// has the form of a repository, owner/model, and there is no such file.
 func isConfig(name string) bool {
-	return strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".json")
+	if !strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".json") {
+		return strings.HasSuffix(name, ".json")
+	}
+	if !repository.MatchString(name) {
+		return true
+	}
+	_, err := os.Stat(name)
+	return err == nil
 }
+
+var repository = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
 
 func registerCatalogue(c *cobra.Command, format, catalogue *string) {
 	registerFormat(c, format)

@@ -34,7 +34,8 @@ var below = map[string][]string{
 	"scenarios":   with("sim"),
 	"report":      with("sim"),
 	"plan":        with("sim", "scenarios", "report"),
-	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "sim/vllmv1", "conformance"),
+	"validation":  with("sim", "scenarios", "report"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "validation", "sim/vllmv1", "conformance"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}
