@@ -14,7 +14,7 @@ func (s *Scenario) operators() cost.Operators {
 		Constants: s.Cost.Constants,
 		PeakFLOPS: s.Hardware.PeakFLOPS, ExpertFLOPS: s.Hardware.PeakFLOPS, PlainFLOPS: plain,
 		Bandwidth: s.Hardware.Bandwidth,
-		TP:        tp, Stages: 1,
+		TP:        tp, Stages: e.PipelineParallelSize,
 		LinkBandwidth: spec.NVLink,
 		Layers:        a.Layers, Hidden: a.Hidden,
 		Captures: captureSizes(e.MaxNumSeqs),
@@ -94,12 +94,13 @@ func (s *Scenario) operators() cost.Operators {
 	o.ActivationBytes += 2 * float64(2*a.NormsPerLayer*a.Hidden+2*row) * float64(a.Layers)
 	if sparse > 0 {
 		o.Linears = append(o.Linears, cost.Linear{K: a.Hidden, N: a.Experts, Count: sparse, Element: 2})
+		group, _ := e.expertGroup()
 		matrices := 3 * float64(a.Hidden) * float64(a.MoEIntermediate)
 		o.Experts = cost.Experts{
 			Layers: sparse, Count: a.Experts, PerToken: a.ExpertsPerToken,
 			Bytes: float64(matrices * a.Weights.bits() / 8),
 			FLOPs: 2 * matrices,
-			GPUs:  tp, Ranks: 1,
+			GPUs:  group, Ranks: e.DataParallelSize,
 			Small:    spec.multiplies(a.Weights.Dtype),
 			RowBytes: 2 * float64(2*a.Hidden+4*a.MoEIntermediate),
 		}

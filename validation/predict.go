@@ -200,6 +200,7 @@ func (s Source) predictRun(ctx context.Context, o Options) outcome {
 	if err != nil {
 		return skipped(r.Place, err)
 	}
+	o = o.with(scenario)
 	items := make([]Item, len(r.Requests))
 	for i, q := range r.Requests {
 		items[i] = item(scenario, &r.Setup, s.Path, q.ID, o.InSample(s))
@@ -250,7 +251,7 @@ func (s Source) predictRow(ctx context.Context, r Row, o Options) outcome {
 	if err != nil {
 		return skipped(r.Place, err)
 	}
-	one := item(scenario, &r.Setup, s.Path, r.ID, o.RowInSample(s, r))
+	one := item(scenario, &r.Setup, s.Path, r.ID, o.with(scenario).RowInSample(s, r))
 	var ttft, tpot mean64
 	var use, took float64
 	refused := 0

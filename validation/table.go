@@ -75,6 +75,8 @@ func readTable(file string, text []byte) (Source, scenarios.Faults) {
 		if r.ID == "" {
 			r.ID = fmt.Sprintf("line-%d", s.lines[i])
 		}
+		// The campaign that records neither format nor date asked for exact lengths.
+		r.exact = isAbsent(s.cell(i, "precision")) && r.Date == ""
 		r.closedLoop()
 		if math.IsNaN(r.TTFT) && math.IsNaN(r.TPOT) {
 			r.refuse("neither TTFT nor TPOT was measured")
@@ -137,8 +139,10 @@ func (r *Row) closedLoop() {
 	r.setEngine("async_scheduling", "true")
 }
 
-// store says how weights and KV are stored. With a format of 8 bits both are; with none, and with one
-// of 4 bits, a model that comes in a format of its own keeps it.
+// store says how weights and KV are stored. Without a format, and with one of 4 bits, a model that comes
+// in a format of its own keeps it. KV has 16 bits unless the row says otherwise: where the cache was
+// the limit (a TTFT of many seconds), weights of 8 bits and a cache of 16 fit what was measured, and
+// one of 8 bits would have held every request.
 func (s *Setup) store(weights, kv string) {
 	weights, kv = strings.ToLower(weights), strings.ToLower(kv)
 	own := s.ownFormat()
@@ -148,9 +152,6 @@ func (s *Setup) store(weights, kv string) {
 	case isAbsent(weights), weights == "auto":
 	case strings.HasPrefix(weights, "fp8"):
 		dtype = "fp8"
-		if isAbsent(kv) {
-			kv = "fp8"
-		}
 	case strings.Contains(weights, "fp4"):
 		if !fourBits {
 			dtype = "nvfp4"

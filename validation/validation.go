@@ -86,15 +86,21 @@ type Row struct {
 	Concurrency int
 	TTFT, TPOT  float64 // means, milliseconds; NaN: not measured
 
-	twin bool // the same measurement is in the fitting half under another id
+	exact bool // lengths are the nominal ones, but for a token in a hundred
+	twin  bool // the same measurement is in the fitting half under another id
 }
 
-// Lengths of prompts and outputs of a closed-loop row are uniform from 0.8 of nominal to nominal, as
-// the client of these measurements drew them.
-func spread(nominal int) (lo, hi int) { return max(nominal*4/5, 1), nominal }
+// spread is between which lengths those of a row are, uniformly. Clients drew them from 0.8 of nominal
+// to nominal, or asked for the nominal ones and got these within a hundredth.
+func (r Row) spread(nominal int) (lo, hi int) {
+	if r.exact {
+		return max(nominal*99/100, 1), nominal
+	}
+	return max(nominal*4/5, 1), nominal
+}
 
-func mean(nominal int) float64 {
-	lo, hi := spread(nominal)
+func (r Row) mean(nominal int) float64 {
+	lo, hi := r.spread(nominal)
 	return float64(lo+hi) / 2
 }
 
@@ -102,12 +108,12 @@ func mean(nominal int) float64 {
 func (r Row) Measured() Times { return r.times(r.TTFT, r.TPOT) }
 
 func (r Row) times(ttft, tpot float64) Times {
-	return Times{ttft, tpot, ttft + float64(tpot*(mean(r.OSL)-1))}
+	return Times{ttft, tpot, ttft + float64(tpot*(r.mean(r.OSL)-1))}
 }
 
 // throughput is a closed loop's output tokens per second, by Little's law.
 func (r Row) throughput(t Times) float64 {
-	return float64(float64(r.Concurrency)*mean(r.OSL)) / t.E2E * 1e3
+	return float64(float64(r.Concurrency)*r.mean(r.OSL)) / t.E2E * 1e3
 }
 
 // Options are what a prediction depends on beside the measurement.
@@ -118,15 +124,19 @@ type Options struct {
 	Edits []scenarios.Edit
 	// Prompts is how many requests each client of a closed-loop row sends; 0: 10.
 	Prompts int
-	// FittedOn names the files that the constants in use were fitted to, by SHA-256 in lower-case
-	// hexadecimal.
+	// FittedOn names files that the constants in use were fitted to, by SHA-256 in lower-case
+	// hexadecimal, besides those that the constants themselves name.
 	FittedOn []string
 }
 
-// Cost is the price of a step that no measurement is asked for: the roofline with constants that are
-// usual for these kernels, whatever the client.
-func Cost(bool) []scenarios.Edit {
-	return []scenarios.Edit{{Path: "cost", Value: "{model: roofline, step_overhead: 500us, efficiency: {compute: 0.7, memory: 0.8}}"}}
+// Cost is the price of a step that no measurement is asked for: the operators model with the constants
+// of the GPU, and of an engine behind HTTP or in the client's process.
+func Cost(served bool) []scenarios.Edit {
+	preset := "in-process"
+	if served {
+		preset = "served"
+	}
+	return []scenarios.Edit{{Path: "cost.model", Value: "operators"}, {Path: "cost.preset", Value: preset}}
 }
 
 // FittingHalf says whether a table's row is in the half that constants may be fitted to: the first
@@ -134,6 +144,12 @@ func Cost(bool) []scenarios.Edit {
 func FittingHalf(id string) bool {
 	sum := sha256.Sum256([]byte(id))
 	return sum[0]%2 == 0
+}
+
+// with adds what a scenario's constants say they were fitted to.
+func (o Options) with(s *scenarios.Scenario) Options {
+	o.FittedOn = slices.Concat(o.FittedOn, s.Cost.FittedOn)
+	return o
 }
 
 // InSample says whether a run's constants were fitted to it.
@@ -157,8 +173,8 @@ func (r Row) Scenario(o Options) (*scenarios.Scenario, error) {
 	if prompts == 0 {
 		prompts = 10
 	}
-	inLo, inHi := spread(r.ISL)
-	outLo, outHi := spread(r.OSL)
+	inLo, inHi := r.spread(r.ISL)
+	outLo, outHi := r.spread(r.OSL)
 	return r.scenario(o, scenarios.Edit{Path: "workload", Value: fmt.Sprintf(
 		"{arrivals: {process: closed, concurrency: %d}, prompt_tokens: {uniform: [%d, %d]}, output_tokens: {uniform: [%d, %d]}, requests: %d}",
 		r.Concurrency, inLo, inHi, outLo, outHi, prompts*r.Concurrency)})
