@@ -4,8 +4,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"llmsim/report"
 	"llmsim/scenarios"
 )
@@ -28,13 +26,9 @@ func Identify(s *scenarios.Scenario, notes []string) (report.Identity, error) {
 		Workload: s.Workload.String(),
 	}
 	e := s.Cost.Efficiency
-	if e.Compute == 1 && e.Memory == 1 {
+	if s.Cost.Model == "roofline" && e.Compute == 1 && e.Memory == 1 {
 		id.Assumptions = append(id.Assumptions,
 			"steps run at the full roofline (efficiency 1): real engines need 20-60% longer")
-	}
-	if tp := s.Engine.TensorParallelSize; tp > 1 {
-		id.Assumptions = append(id.Assumptions,
-			fmt.Sprintf("tensor parallelism over %d GPUs is ideal: communication between them is free", tp))
 	}
 	id.Assumptions = append(id.Assumptions, notes...)
 	return id, nil

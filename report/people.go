@@ -127,6 +127,9 @@ func (s Summary) Tables() []Table {
 			tables = append(tables, t)
 		}
 	}
+	if s.Explain != nil {
+		tables = append(tables, s.Explain.tables()...)
+	}
 	return tables
 }
 

@@ -54,6 +54,8 @@ type Summary struct {
 	WarmupS     float64  `json:"warmup_s,omitempty"` // what arrived or started before is left out
 	Workload    string   `json:"workload,omitempty"`
 	Assumptions []string `json:"assumptions,omitempty"`
+
+	Explain *Explanation `json:"explain,omitempty"` // if it was asked for
 }
 
 // A KV describes one replica's cache and how full the caches were while steps ran.

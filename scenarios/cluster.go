@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"time"
+
 	"llmsim/sim"
 	"llmsim/sim/cost"
 	"llmsim/sim/kv"
@@ -19,6 +21,7 @@ func (s *Scenario) Cluster() *sim.Cluster {
 		MaxModelLen: s.Engine.MaxModelLen,
 		KVTokens:    s.UsableBlocks() * s.Engine.BlockSize,
 		Ahead:       s.Engine.AsyncScheduling,
+		Delay:       time.Duration(s.Cost.Constants.RequestOverhead * 1e6),
 	})
 }
 

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func (c constants) into(all *cost.Constants) {
 }
 
 // presetNames are the ways of using an engine.
-var presetNames = []string{"served", "in-process"}
+var presetNames = []string{"served", "served-before-0.14", "in-process"}
 
 // operatorsCost reads the constants: those of the GPU, of the way the engine is used, of a file,
 // and the scenario's own, each over those before.
@@ -112,7 +113,7 @@ func (r *reading) operatorsCost(b *block, c *Cost, gpu string) {
 	if i >= 0 {
 		c.take(p.gpus[i].constants)
 	} else {
-		c.Sources = append(c.Sources, "nothing was measured on "+gpu+": defaults, expect 5-20% on TPOT and two to three times that on TTFT near saturation")
+		c.Sources = append(c.Sources, "nothing was measured on "+gpu+", constants are defaults: expect 5-20% on TPOT and two to three times that on TTFT near saturation")
 	}
 	c.Preset = presetNames[0]
 	if b.has("preset") {
@@ -171,4 +172,10 @@ func (r *reading) parameterFile(b *block, file File) constants {
 	other.sort()
 	r.faults = append(r.faults, other.faults...)
 	return c
+}
+
+// notes are what a reader should know of the constants.
+func (c Cost) notes() (notes []string) {
+	notes = append(notes, fmt.Sprintf("step times are of the operators model, for an engine that is %s", c.Preset))
+	return append(notes, c.Sources...)
 }

@@ -81,7 +81,7 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{"cost: {step_overhead: 2h}", "chat.yaml:1: cost.step_overhead: must be at most 1h0m0s, is 2h"},
 		{"engine: {async_scheduling: yes}", `chat.yaml:1: engine.async_scheduling: must be true or false, is "yes"`},
 		{"engine: {policy: clasic}", `chat.yaml:1: engine.policy: "clasic" is not known, did you mean classic?`},
-		{"cost: {model: magic}", `chat.yaml:1: cost.model: "magic" is not known, there is roofline`},
+		{"cost: {model: magic}", `chat.yaml:1: cost.model: "magic" is not known, there is roofline, operators`},
 		{"cluster: {router: robin}", `chat.yaml:1: cluster.router: "robin" is not known, did you mean round-robin?`},
 		{"name: 3", "chat.yaml:1: name: must be a name, is 3"},
 		{`name: ""`, `chat.yaml:1: name: must be a name, is ""`},

@@ -22,6 +22,9 @@ func (s *Scenario) operators() cost.Operators {
 	if !small {
 		o.PlainFLOPS = s.Hardware.PeakFLOPS // 16 bits are what is served, at the given peak
 	}
+	if a.QKNorm == "full" {
+		o.NormReductions = 1
+	}
 	if o.LinkBandwidth == 0 {
 		o.LinkBandwidth, o.PCIe = spec.PCIe, true
 	}
@@ -102,6 +105,7 @@ func (s *Scenario) operators() cost.Operators {
 			FLOPs: 2 * matrices,
 			GPUs:  group, Ranks: e.DataParallelSize,
 			Small:    spec.multiplies(a.Weights.Dtype),
+			Unpacked: a.Weights.bits() < 8 && !spec.multiplies(a.Weights.Dtype),
 			RowBytes: 2 * float64(2*a.Hidden+4*a.MoEIntermediate),
 		}
 	}

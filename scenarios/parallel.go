@@ -114,16 +114,22 @@ func quoted(model string) string {
 }
 
 // notes is what results rest on where layers or requests are spread over GPUs.
-func (e Engine) notes(a *Architecture) (notes []string) {
+func (e Engine) notes(a *Architecture, operators bool) (notes []string) {
 	if pp := e.PipelineParallelSize; pp > 1 {
 		notes = append(notes, fmt.Sprintf("a step passes the %d stages of the pipeline one after the other, and no other batch is under way meanwhile: "+
-			"latency is that of an engine with little to do, throughput a lower bound; what stages send each other is free", pp))
+			"latency is that of an engine with little to do, throughput a lower bound", pp))
+	}
+	if tp := e.TensorParallelSize; tp > 1 && !operators {
+		notes = append(notes, fmt.Sprintf("tensor parallelism over %d GPUs is ideal: communication between them is free", tp))
 	}
 	if dp := e.DataParallelSize; dp > 1 {
 		note := fmt.Sprintf("each replica is %d data-parallel ranks of %s, each with a scheduler and KV cache of its own, which figures per replica are of: "+
 			"requests are routed to ranks as to replicas", dp, gpus(e.GPUs()/dp))
 		if a != nil && a.Experts > 0 {
-			note += ", ranks don't wait for each other, as those that share experts must, and the GPUs of each read all experts, not their share"
+			note += ", and ranks don't wait for each other, as those that share experts must"
+			if !operators {
+				note += ", and the GPUs of each read all experts, not their share"
+			}
 		}
 		notes = append(notes, note)
 	}

@@ -144,7 +144,7 @@ func TestSmallestFitIsCounted(t *testing.T) {
 func TestSharedKVIsReadByEach(t *testing.T) {
 	const tokens = 1 << 30 // so many that reading the weights does not show
 	per := func(tp int) float64 {
-		s := on(t, "model.name=deepseek-v3", "hardware.name=b200", "engine.num_gpu_blocks=5000", fmt.Sprintf("engine.tensor_parallel_size=%d", tp))
+		s := on(t, "model.name=deepseek-v3", "hardware.name=b200", "engine.num_gpu_blocks=5000", "cost.model=roofline", fmt.Sprintf("engine.tensor_parallel_size=%d", tp))
 		far, _ := s.StepCost().StepTime(cost.Shape{Sequences: 1, Tokens: 1, Context: tokens})
 		near, _ := s.StepCost().StepTime(cost.Shape{Sequences: 1, Tokens: 1})
 		return float64(far-near) / tokens * s.Hardware.Bandwidth / 1e9

@@ -113,11 +113,18 @@ func (s *Scenario) notes() (notes []string) {
 			m.KVBlocks, gib(-m.FreeBytes)))
 	}
 	a := s.Model.Architecture
-	notes = append(notes, s.Engine.notes(a)...)
+	operators := s.Cost.Model == "operators"
+	notes = append(notes, s.Engine.notes(a, operators)...)
+	if operators {
+		notes = append(notes, s.Cost.notes()...)
+	}
 	if a == nil {
 		return notes
 	}
-	if a.Experts > 0 {
+	if a.Experts > 0 && operators {
+		notes = append(notes, "tokens are routed to experts evenly: where some are preferred, fewer are read")
+	}
+	if a.Experts > 0 && !operators {
 		notes = append(notes, fmt.Sprintf("steps are priced as if every token passed all %d experts, not %d: prefill and small batches are simulated too slow",
 			a.Experts, a.ExpertsPerToken))
 	}

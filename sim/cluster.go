@@ -34,6 +34,8 @@ type Config struct {
 	MaxModelLen int  // tokens of prompt and output together
 	KVTokens    int  // tokens that the cache of one replica holds
 	Ahead       bool // replicas decide a step before the one under way has ended, as their policies do
+	// Delay is how long a request is on its way to the router after its arrival: it counts as queued.
+	Delay time.Duration
 }
 
 // A Ticket names a submitted request, to cancel it.
@@ -135,7 +137,7 @@ func (c *Cluster) Submit(r workload.Request) (Ticket, error) {
 	}
 	l.firstToken, l.interrupted = unset, unset
 	l.replica = unrouted
-	c.agenda.At(max(r.Arrival, c.now), arrival, event{arrival, slot, l.generation})
+	c.agenda.At(max(r.Arrival+c.config.Delay, c.now), arrival, event{arrival, slot, l.generation})
 	return Ticket{slot, l.generation}, nil
 }
 

@@ -55,6 +55,7 @@ type Group struct {
 	Engines       []string `json:"engine"` // versions modelled
 	N             int      `json:"n"`
 	InSample      bool     `json:"in_sample"`
+	OtherSetup    bool     `json:"other_setup,omitempty"` // rows that contradict their table's set-up
 	Errors        Metrics  `json:"errors"`
 	Bands         []Band   `json:"bands"`
 	Widths        []Width  `json:"tp"`
@@ -62,18 +63,19 @@ type Group struct {
 }
 
 // Judge sums predictions up, in the order of the sources; the groups of a table by model, GPU and side
-// of the split, in sample first.
+// of the split, in sample first; rows of another set-up than the table's after all others.
 func Judge(predictions []Prediction) (groups []Group) {
 	for _, p := range predictions {
 		var parts [][]Item
 		type key struct {
 			model, gpu string
+			other      bool
 			blind      bool
 		}
 		at := map[key]int{}
 		var keys []key
 		for _, one := range p.Items {
-			k := key{one.Model, one.GPU, !one.InSample}
+			k := key{one.Model, one.GPU, one.OtherSetup, !one.InSample}
 			i, known := at[k]
 			if !known {
 				i = len(parts)
@@ -83,13 +85,16 @@ func Judge(predictions []Prediction) (groups []Group) {
 			parts[i] = append(parts[i], one)
 		}
 		slices.SortFunc(keys, func(a, b key) int {
-			side := 0
-			if a.blind != b.blind {
-				if side = -1; a.blind {
-					side = 1
+			last := func(a, b bool) int {
+				switch {
+				case a == b:
+					return 0
+				case a:
+					return 1
 				}
+				return -1
 			}
-			return cmp.Or(cmp.Compare(a.model, b.model), cmp.Compare(a.gpu, b.gpu), side)
+			return cmp.Or(last(a.other, b.other), cmp.Compare(a.model, b.model), cmp.Compare(a.gpu, b.gpu), last(a.blind, b.blind))
 		})
 		for _, k := range keys {
 			groups = append(groups, p.group(parts[at[k]]))
@@ -103,7 +108,7 @@ func (p Prediction) group(items []Item) Group {
 	isRun := p.Source.Run != nil
 	g := Group{
 		Source: first.Source, Kind: p.Source.Kind(), Model: first.Model, GPU: first.GPU, RecordedModel: first.recordedModel,
-		RecordedGPU: first.recordedGPU, N: len(items), InSample: first.InSample, Errors: metrics(items, isRun), Bands: []Band{},
+		RecordedGPU: first.recordedGPU, N: len(items), InSample: first.InSample, OtherSetup: first.OtherSetup, Errors: metrics(items, isRun), Bands: []Band{},
 	}
 	if isRun {
 		g.Errors.Throughput = ofPercentiles([]pair{p.throughput})

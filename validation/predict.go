@@ -50,6 +50,8 @@ type Item struct {
 	// steps, since a closed loop always has its slots in use.
 	Band                string
 	Measured, Simulated Times
+	// OtherSetup: by its own figures the row was not measured as its table says (Row.otherSetup).
+	OtherSetup bool
 
 	recordedModel, recordedGPU, engine string
 	throughput                         pair // output tokens per second, of rows
@@ -277,6 +279,7 @@ func (s Source) predictRow(ctx context.Context, r Row, o Options) outcome {
 		return skipped(r.Place, fmt.Errorf("%d requests can never fit the simulated engine", refused))
 	}
 	one.Measured = r.Measured()
+	one.OtherSetup = r.otherSetup(scenario.UsableBlocks() * scenario.Engine.BlockSize * scenario.Engine.DataParallelSize)
 	one.Simulated = r.times(ttft.value(), tpot.value())
 	one.Band = band(use / took)
 	one.throughput = pair{r.throughput(one.Measured), r.throughput(one.Simulated)}

@@ -87,10 +87,14 @@ func readTable(file string, text []byte) (Source, scenarios.Faults) {
 		if backend := s.cell(i, "backend"); backend != "" && backend != "vllm" {
 			r.refuse("backend %s: only vllm is modelled", backend)
 		}
-		for _, column := range []string{"pp_size", "attention_dp_size", "moe_ep_size"} {
-			if n := s.whole(i, column, 1, 1024, 1); n != 1 {
-				r.refuse("%s %d is not modelled", column, n)
-			}
+		if n := s.whole(i, "pp_size", 1, 1024, 1); n != 1 {
+			r.refuse("pp_size %d is not modelled", n)
+		}
+		if n := s.whole(i, "attention_dp_size", 1, 1024, 1); n != 1 {
+			r.setEngine("data_parallel_size", fmt.Sprint(n))
+		}
+		if n := s.whole(i, "moe_ep_size", 1, 1024, 1); n != 1 {
+			r.setEngine("enable_expert_parallel", "true")
 		}
 		quantised := s.cell(i, "gemm_quant_mode")
 		if isAbsent(quantised) {
@@ -140,9 +144,9 @@ func (r *Row) closedLoop() {
 }
 
 // store says how weights and KV are stored. Without a format, and with one of 4 bits, a model that comes
-// in a format of its own keeps it. KV has 16 bits unless the row says otherwise: where the cache was
-// the limit (a TTFT of many seconds), weights of 8 bits and a cache of 16 fit what was measured, and
-// one of 8 bits would have held every request.
+// in a format of its own keeps it. With weights of fp8 and no word on KV, the rows in which the cache
+// was the limit (a TTFT of many seconds) tell: on Hopper a cache of 16 bits gives what was measured,
+// and one of 8 bits would have held every request; on Blackwell it is the other way round.
 func (s *Setup) store(weights, kv string) {
 	weights, kv = strings.ToLower(weights), strings.ToLower(kv)
 	own := s.ownFormat()
@@ -152,6 +156,9 @@ func (s *Setup) store(weights, kv string) {
 	case isAbsent(weights), weights == "auto":
 	case strings.HasPrefix(weights, "fp8"):
 		dtype = "fp8"
+		if isAbsent(kv) && strings.Contains(strings.ToLower(s.GPU), "b200") {
+			kv = "fp8"
+		}
 	case strings.Contains(weights, "fp4"):
 		if !fourBits {
 			dtype = "nvfp4"

@@ -86,15 +86,15 @@ type Row struct {
 	Concurrency int
 	TTFT, TPOT  float64 // means, milliseconds; NaN: not measured
 
-	exact bool // lengths are the nominal ones, but for a token in a hundred
+	exact bool // lengths are nearly the nominal ones
 	twin  bool // the same measurement is in the fitting half under another id
 }
 
 // spread is between which lengths those of a row are, uniformly. Clients drew them from 0.8 of nominal
-// to nominal, or asked for the nominal ones and got these within a hundredth.
+// to nominal, or asked for the nominal ones and got nearly these.
 func (r Row) spread(nominal int) (lo, hi int) {
 	if r.exact {
-		return max(nominal*99/100, 1), nominal
+		return max(nominal*97/100, 1), nominal
 	}
 	return max(nominal*4/5, 1), nominal
 }
@@ -111,6 +111,18 @@ func (r Row) times(ttft, tpot float64) Times {
 	return Times{ttft, tpot, ttft + float64(tpot*(r.mean(r.OSL)-1))}
 }
 
+// otherSetup says whether, by Little's law, fewer than half of the sequences ran that slots and a cache
+// of so many tokens have room for: the others waited for something that the table does not tell of.
+func (r Row) otherSetup(tokens int) bool {
+	t := r.Measured()
+	if math.IsNaN(t.E2E) {
+		return false
+	}
+	ran := float64(r.Concurrency) * (t.E2E - t.TTFT) / t.E2E
+	each := r.mean(r.ISL) + r.mean(r.OSL)/2
+	return r.OSL > 100 && ran < min(float64(r.Concurrency), float64(tokens)/each)/2
+}
+
 // throughput is a closed loop's output tokens per second, by Little's law.
 func (r Row) throughput(t Times) float64 {
 	return float64(float64(r.Concurrency)*r.mean(r.OSL)) / t.E2E * 1e3
@@ -118,8 +130,8 @@ func (r Row) throughput(t Times) float64 {
 
 // Options are what a prediction depends on beside the measurement.
 type Options struct {
-	// Cost is how steps are priced, for clients of either kind; nil: Cost of this package.
-	Cost func(served bool) []scenarios.Edit
+	// Cost is how steps are priced; nil: Cost of this package.
+	Cost func(*Setup) []scenarios.Edit
 	// Edits are made after everything else.
 	Edits []scenarios.Edit
 	// Prompts is how many requests each client of a closed-loop row sends; 0: 10.
@@ -130,11 +142,14 @@ type Options struct {
 }
 
 // Cost is the price of a step that no measurement is asked for: the operators model with the constants
-// of the GPU, and of an engine behind HTTP or in the client's process.
-func Cost(served bool) []scenarios.Edit {
-	preset := "in-process"
-	if served {
-		preset = "served"
+// of the GPU, and of an engine in the client's process, or of its version behind HTTP.
+func Cost(s *Setup) []scenarios.Edit {
+	preset := "served"
+	switch v, ok := minor(s.version()); {
+	case !s.Served:
+		preset = "in-process"
+	case ok && (v[0] == 0 && v[1] < 14):
+		preset = "served-before-0.14"
 	}
 	return []scenarios.Edit{{Path: "cost.model", Value: "operators"}, {Path: "cost.preset", Value: preset}}
 }
@@ -193,7 +208,7 @@ func (s *Setup) scenario(o Options, workload scenarios.Edit) (*scenarios.Scenari
 	block := func(path string, pairs ...string) scenarios.Edit {
 		return scenarios.Edit{Path: path, Value: "{" + strings.Join(pairs, ", ") + "}", Label: path + " of the measurement"}
 	}
-	edits := append(price(s.Served),
+	edits := append(price(s),
 		block("model", append([]string{"name: " + quoted(s.Model)}, s.model...)...),
 		block("hardware", "name: "+quoted(s.GPU)),
 		block("engine", append([]string{"policy: vllm-v1", "models: " + models, fmt.Sprintf("tensor_parallel_size: %d", s.TP)}, s.engine...)...),

@@ -110,7 +110,7 @@ func TestTable(t *testing.T) {
 	}
 	w, e := s.Workload, s.Engine
 	if w.Arrivals.Concurrency != 4 || w.Requests != 40 || w.Prompt.A != 204 || w.Prompt.B != 256 || w.Output.A != 51 || w.Output.B != 64 ||
-		e.MaxNumSeqs != 4 || e.MaxNumBatchedTokens != 8192 || e.EnablePrefixCaching || !e.AsyncScheduling || e.KVCacheDtype != "fp8" ||
+		e.MaxNumSeqs != 4 || e.MaxNumBatchedTokens != 8192 || e.EnablePrefixCaching || !e.AsyncScheduling || e.KVCacheDtype != "" ||
 		s.Model.Architecture.Weights.Dtype != "fp8" || e.Models != "vllm-classic-v1" || e.MaxModelLen != 320 {
 		t.Errorf("row two: workload %+v, engine %+v, weights %s", w, e, s.Model.Architecture.Weights.Dtype)
 	}

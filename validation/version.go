@@ -54,6 +54,14 @@ func at(date string) string {
 	return ""
 }
 
+// version is the recorded one or, of a date, the one that was current; empty: neither.
+func (s *Setup) version() string {
+	if s.Version != "" {
+		return s.Version
+	}
+	return at(s.Date)
+}
+
 // engineModelled is the profile at or below the version, and a note where that is a guess.
 func (s *Setup) engineModelled() (models, note string) {
 	version := s.Version

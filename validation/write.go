@@ -62,6 +62,9 @@ func (r Report) write(w io.Writer, table func(report.Table, io.Writer) error, st
 
 func (g Group) title() string {
 	t := g.Model + " on " + g.GPU
+	if g.OtherSetup {
+		t += ", other set-up"
+	}
 	if g.InSample {
 		return t + " (fitted)"
 	}

@@ -18,6 +18,7 @@ import (
 func newSimulateCommand() *cobra.Command {
 	var flags scenarioFlags
 	var format, requestsOut, stepsOut string
+	var explain bool
 	c := &cobra.Command{
 		Use:   "simulate",
 		Short: "run one scenario once, as written, and show what happened",
@@ -47,7 +48,7 @@ the preemptions.`,
 				return err
 			}
 			defer logs.abort()
-			summary, err := simulate(c.Context(), s, logs)
+			summary, err := simulate(c.Context(), s, logs, explain)
 			if err != nil {
 				return err
 			}
@@ -59,6 +60,8 @@ the preemptions.`,
 	}
 	flags.register(c)
 	registerFormat(c, &format)
+	c.Flags().BoolVar(&explain, "explain", false, "show what the time of steps goes to, and how much of the hardware they reach")
+	annotate(c.Flags(), "explain", "output")
 	c.Flags().StringVar(&requestsOut, "requests-out", "", "write every completed request's life to this CSV `FILE`")
 	annotate(c.Flags(), "requests-out", "output")
 	c.Flags().StringVar(&stepsOut, "steps-out", "", "write every step to this CSV `FILE`")
@@ -68,7 +71,7 @@ the preemptions.`,
 }
 
 // simulate runs a scenario from its start to the end of its last request.
-func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Summary, error) {
+func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs, explain bool) (report.Summary, error) {
 	source, notes, err := s.Source()
 	if err != nil {
 		return report.Summary{}, err
@@ -83,6 +86,10 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Su
 	progress := report.NewProgress(os.Stderr, int64(s.Requests()))
 	defer progress.Done()
 	var recorder report.Recorder
+	var explainer *report.Explainer
+	if explain {
+		explainer = report.NewExplainer(s.StepCost())
+	}
 	run := sim.NewRun(s.Cluster(), source)
 	for rounds := 0; ; rounds++ {
 		p, more := run.Advance()
@@ -91,6 +98,9 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Su
 		}
 		recorder.Take(p)
 		logs.take(p)
+		if explainer != nil {
+			explainer.Take(p)
+		}
 		if rounds%1024 == 0 && ctx.Err() != nil {
 			return report.Summary{}, ctx.Err()
 		}
@@ -104,7 +114,11 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs) (report.Su
 	if replay, ok := source.(*workload.Replay); ok && replay.Err() != nil {
 		return report.Summary{}, replay.Err()
 	}
-	return recorder.Summary(id), nil
+	summary := recorder.Summary(id)
+	if explainer != nil {
+		summary.Explain = explainer.Explanation()
+	}
+	return summary, nil
 }
 
 // spareInputs refuses logs that would take the place of what the run reads.

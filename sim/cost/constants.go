@@ -18,8 +18,10 @@ type Constants struct {
 	MixedAttentionFactor       float64
 
 	ExpertMemoryEfficiency  float64
+	ExpertMemorySmall       float64
 	ExpertComputeEfficiency float64
 	ExpertComputeSmall      float64
+	ExpertComputeUnpacked   float64
 	ExpertTile              float64 // rows
 	ExpertLaunch            float64 // us
 
@@ -31,6 +33,7 @@ type Constants struct {
 	StepOverhead     float64 // us
 	LayerOverhead    float64 // us
 	SequenceOverhead float64 // us
+	RequestOverhead  float64 // ms
 }
 
 // A Parameter is one of the Constants.
@@ -71,13 +74,17 @@ var Parameters = []Parameter{
 	{"mixed_attention_factor", "", 1, 10, 1.5, "decode attention beside a prefill, over that in a step of decodes",
 		func(c *Constants) *float64 { return &c.MixedAttentionFactor }},
 
-	{"expert_memory_efficiency", "", 0.05, 1, 0.60, "share of the HBM's bandwidth at which experts are read",
+	{"expert_memory_efficiency", "", 0.05, 1, 0.75, "share of the HBM's bandwidth at which experts are read",
 		func(c *Constants) *float64 { return &c.ExpertMemoryEfficiency }},
+	{"expert_memory_efficiency_8bit", "", 0.05, 1, 0.60, "the same where 8 bits or fewer are multiplied",
+		func(c *Constants) *float64 { return &c.ExpertMemorySmall }},
 	{"expert_compute_efficiency", "", 0.05, 1, 0.45, "share of the peak that experts of 16 bits reach",
 		func(c *Constants) *float64 { return &c.ExpertComputeEfficiency }},
-	{"expert_compute_efficiency_8bit", "", 0.05, 1, 0.40, "the same where 8 bits or fewer are multiplied",
+	{"expert_compute_efficiency_8bit", "", 0.01, 1, 0.40, "the same where 8 bits or fewer are multiplied",
 		func(c *Constants) *float64 { return &c.ExpertComputeSmall }},
-	{"expert_tile", "rows", 0, 256, 8, "rows per expert that are computed beyond those routed to it",
+	{"expert_compute_efficiency_4bit", "", 0.01, 1, 0.20, "share of the 16-bit peak where weights of 4 bits are turned into 16 first",
+		func(c *Constants) *float64 { return &c.ExpertComputeUnpacked }},
+	{"expert_tile", "rows", 0, 256, 12, "rows per expert that are computed beyond those routed to it",
 		func(c *Constants) *float64 { return &c.ExpertTile }},
 	{"expert_launch", "us", 0, 500, 20, "routing, start and end of one layer's experts",
 		func(c *Constants) *float64 { return &c.ExpertLaunch }},
@@ -97,6 +104,8 @@ var Parameters = []Parameter{
 		func(c *Constants) *float64 { return &c.LayerOverhead }},
 	{"sequence_overhead", "us", 0, 1000, 5, "per sequence of a step: sampling, and of a served engine detokenising and HTTP",
 		func(c *Constants) *float64 { return &c.SequenceOverhead }},
+	{"request_overhead", "ms", 0, 10000, 0, "once per request, before the scheduler sees it: HTTP, tokenising, the way between processes",
+		func(c *Constants) *float64 { return &c.RequestOverhead }},
 }
 
 // DefaultConstants are for a GPU that nothing was measured on.
@@ -126,11 +135,21 @@ func (c *Constants) gemmCompute(small bool) float64 {
 	return c.GEMMComputeEfficiency
 }
 
-func (c *Constants) expertCompute(small bool) float64 {
-	if small {
+func (c *Constants) expertCompute(e *Experts) float64 {
+	switch {
+	case e.Small:
 		return c.ExpertComputeSmall
+	case e.Unpacked:
+		return c.ExpertComputeUnpacked
 	}
 	return c.ExpertComputeEfficiency
+}
+
+func (c *Constants) expertMemory(small bool) float64 {
+	if small {
+		return c.ExpertMemorySmall
+	}
+	return c.ExpertMemoryEfficiency
 }
 
 func (c *Constants) kv(small bool) float64 {

@@ -32,6 +32,8 @@ type Operators struct {
 	// ActivationBytes of a token are read or written between the linear layers, over all layers.
 	ActivationBytes float64
 	Captures        []int // sizes of CUDA graphs, ascending
+	// NormReductions are all-reduces of a few bytes per layer: of a norm over the heads of all GPUs.
+	NormReductions int
 }
 
 // A Linear is one or more equal matrices of K rows and N columns: 2*K*N FLOPs a token each.
@@ -60,16 +62,16 @@ type Attention struct {
 
 // Experts are the routed ones of a mixture; no Layers: there are none.
 type Experts struct {
-	Layers    int
-	Count     int     // of a layer, over all GPUs
-	PerToken  int     // that a token is routed to
-	Bytes     float64 // of one expert, over all GPUs
-	FLOPs     float64 // of one expert and token, over all GPUs
-	GPUs      int     // that share them
-	Ranks     int     // data parallel, with as many tokens each
-	Small     bool
-	RowBytes  float64 // of a token and expert, read or written on one GPU
-	Projected int     // matrices: launches of a layer
+	Layers   int
+	Count    int     // of a layer, over all GPUs
+	PerToken int     // that a token is routed to
+	Bytes    float64 // of one expert, over all GPUs
+	FLOPs    float64 // of one expert and token, over all GPUs
+	GPUs     int     // that share them
+	Ranks    int     // data parallel, with as many tokens each
+	Small    bool    // 8 bits or fewer are multiplied as such
+	Unpacked bool    // 4 bits are turned into 16 to be multiplied
+	RowBytes float64 // of a token and expert, read or written on one GPU
 }
 
 // A Term is a part of a step's time.
@@ -328,8 +330,8 @@ func (o *operators) route(rows float64, b *Breakdown) {
 	peak := o.ExpertFLOPS
 	// Kernels pad each expert's rows to whole tiles.
 	padded := float64(all*each) + float64(touched*c.ExpertTile)
-	compute := float64(padded*float64(e.FLOPs*share)) / float64(peak*c.expertCompute(e.Small))
-	memory := (bytes + float64(float64(all*each)*float64(e.RowBytes*share))) / float64(o.Bandwidth*c.ExpertMemoryEfficiency)
+	compute := float64(padded*float64(e.FLOPs*share)) / float64(peak*c.expertCompute(e))
+	memory := (bytes + float64(float64(all*each)*float64(e.RowBytes*share))) / float64(o.Bandwidth*c.expertMemory(e.Small))
 	t := float64(smooth(compute, memory, c.RoofSoftness) * layers)
 	if compute > memory {
 		b.Time[ExpertCompute] += t
@@ -355,7 +357,7 @@ func (o *operators) talk(rows float64, b *Breakdown) {
 		}
 		// Each GPU sends and gets all but its own part, twice: to reduce, and to gather.
 		each := float64(latency*1e-6) + float64(bytes*float64(2*(tp-1)/tp))/float64(o.LinkBandwidth*efficiency)
-		b.Time[AllReduce] += float64(each * float64(2*o.Layers+1))
+		b.Time[AllReduce] += float64(each*float64(2*o.Layers+1)) + float64(latency*1e-6)*float64(o.Layers*o.NormReductions)
 	}
 	if o.Stages > 1 && o.LinkBandwidth > 0 {
 		each := float64(c.PCIeLatency*1e-6) + bytes/float64(o.LinkBandwidth*c.LinkEfficiency)
