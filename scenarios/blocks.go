@@ -30,7 +30,7 @@ func (r *reading) scenario(s *Scenario) {
 	model, hardware := b.block("model"), b.block("hardware")
 	s.Model = r.model(model)
 	s.Hardware = r.hardware(hardware)
-	s.Engine = r.engine(b.block("engine"), s.Hardware, s.Model.MaxModelLen)
+	s.Engine = r.engine(b.block("engine"), s.Hardware, s.Model.MaxModelLen, s.profiled())
 	r.store(s, model, hardware)
 	s.Cost = r.cost(b.block("cost"), s)
 	s.Fleet = r.fleet(b.block("cluster"))

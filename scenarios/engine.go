@@ -73,9 +73,13 @@ type chosen struct {
 	fitted                            string // why max_model_len is not the model's
 }
 
-// engine reads an engine for a model that was made for length tokens; 0: not known.
-func (r *reading) engine(b *block, gpu Hardware, length int) (e Engine) {
+// engine reads an engine for a model that was made for length tokens; 0: not known. Where the
+// catalogue knows model and GPU, and no policy is asked for, it is vLLM's.
+func (r *reading) engine(b *block, gpu Hardware, length int, known bool) (e Engine) {
 	e.Policy = b.choice("policy", slices.Sorted(maps.Keys(policies))...)
+	if n := b.get("policy"); known && n != nil && n.layer == 0 {
+		e.Policy = "vllm-v1"
+	}
 	facts := policies[e.Policy]
 	if len(facts.models) > 0 {
 		e.Models = facts.models[0]

@@ -127,7 +127,7 @@ func TestScenarioOfAConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"config.json": configs["llama-3.1-8b"], "chat.yaml": "model: {config: config.json}\nhardware: {name: rtx-4090}",
+		"config.json": configs["llama-3.1-8b"], "chat.yaml": "model: {config: config.json}\nhardware: {name: rtx-4090}\nengine: {policy: classic}",
 		"bad.yaml": "model: {config: config.json, bytes_per_parameter: 1}",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -138,7 +138,7 @@ func TestScenarioOfAConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := on(t, "model.name=llama-3.1-8b", "hardware.name=rtx-4090")
+	same := on(t, "model.name=llama-3.1-8b", "hardware.name=rtx-4090", "engine.policy=classic")
 	a, errA := s.Digest()
 	b, errB := same.Digest()
 	if s.Model.Name != "mine" || a != b || errA != nil || errB != nil {

@@ -265,7 +265,8 @@ func TestLengthOfTheModel(t *testing.T) {
 		{[]string{"engine.policy=vllm-v1", "model.name=llama-3.1-8b", "hardware.name=h100-sxm", "engine.num_gpu_blocks=101"}, 1600,
 			"max_model_len 1600 (what the KV cache holds: vLLM needs --max-model-len for it, the model has 131072)"},
 		{[]string{"engine.policy=vllm-v1"}, 32768, ""},
-		{[]string{"model.name=llama-3.1-8b", "hardware.name=h100-sxm"}, 32768, ""},
+		{[]string{"model.name=llama-3.1-8b", "hardware.name=h100-sxm"}, 131072, "max_model_len 131072"},
+		{[]string{"model.name=llama-3.1-8b", "hardware.name=h100-sxm", "engine.policy=classic"}, 32768, ""},
 		{[]string{"engine.policy=vllm-v1", "model.name=llama-2-7b", "model.kv_bytes_per_token=524288"}, 32768, ""},
 	} {
 		s := on(t, c.edits...)

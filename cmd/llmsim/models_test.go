@@ -61,7 +61,7 @@ func TestModelsByFile(t *testing.T) {
 		"mine.yaml":   "models: {mine: {layers: 32, hidden: 4096, heads: 32, kv_heads: 32, intermediate: 11008, vocab: 32000}}",
 	})
 	run := func(args ...string) string {
-		a := invoke(t.Context(), append([]string{"simulate", "--gpu", "h100-sxm", "--rate", "5", "--requests", "20", "--format", "json"}, args...)...)
+		a := invoke(t.Context(), append([]string{"simulate", "--gpu", "h100-sxm", "--policy", "classic", "--rate", "5", "--requests", "20", "--format", "json"}, args...)...)
 		if a.code != exitYes {
 			t.Fatal(a)
 		}
