@@ -29,8 +29,13 @@ type Point struct {
 type Evidence struct {
 	Points []Point
 	// Simulate returns the figures of all points at values of the problem's parameters, in their
-	// order; those of points held out only if asked for, else NaN.
+	// order; those of points held out only if asked for, else anything.
 	Simulate func(ctx context.Context, values []float64, heldOut bool) ([]float64, error)
+	// Steps, if not nil, are the times at such values of the steps that the fitted points were simulated
+	// in, always of the same steps, weighted by StepWeights. Parameters that all steps' times can't tell
+	// no figure made of them can; a simulation that takes another turn with each value may hide that.
+	Steps       func(values []float64) []float64
+	StepWeights []float64
 }
 
 // A Problem is what to fit, from where, and to what.
@@ -96,8 +101,9 @@ const (
 )
 
 // Fit finds the values at which the points that are not held out are met best, by the mean of the
-// errors' logarithms, the small ones squared. It goes downhill by slopes first and then, because a
-// simulation has steps in it, by a simplex. The same problem gives the same result.
+// errors' logarithms, the small ones squared. It goes downhill by slopes, from the start and from the best
+// of a few values about it, since simulations of queues have more than one valley; then, because they have
+// steps in them, by a simplex. The same problem gives the same result.
 //
 // The error is an Unidentified where the points can't tell the parameters, or that of Simulate.
 func Fit(ctx context.Context, p Problem) (Result, error) {
@@ -109,14 +115,17 @@ func Fit(ctx context.Context, p Problem) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	slopes, err := f.slopes(f.start)
+	if _, err := f.check(f.steps(), f.start, f.all()); err != nil {
+		return Result{}, err
+	}
+	slopes, err := f.slopes(f.figureMeasure(), f.start)
 	if err != nil {
 		return Result{}, err
 	}
 	if _, err := f.identify(slopes, f.all()); err != nil {
 		return Result{}, err
 	}
-	values, err := f.descend(f.start, slopes)
+	values, err := f.search(slopes)
 	if err != nil {
 		return Result{}, err
 	}
@@ -127,7 +136,7 @@ func Fit(ctx context.Context, p Problem) (Result, error) {
 	for i, x := range values {
 		values[i] = f.rounded(i, x)
 	}
-	if slopes, err = f.slopes(values); err != nil {
+	if slopes, err = f.slopes(f.figureMeasure(), values); err != nil {
 		return Result{}, err
 	}
 	var inner []int
@@ -136,10 +145,15 @@ func Fit(ctx context.Context, p Problem) (Result, error) {
 			inner = append(inner, i)
 		}
 	}
+	exact, err := f.check(f.steps(), values, inner)
+	if err != nil {
+		return Result{}, err
+	}
 	condition, err := f.identify(slopes, inner)
 	if err != nil {
 		return Result{}, err
 	}
+	condition = max(condition, exact)
 	covariance, err := f.covariance(slopes, inner)
 	if err != nil {
 		return Result{}, err

@@ -1,6 +1,7 @@
 package calibration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,10 +142,77 @@ func (f *fit) loss(r []float64) (sum float64) {
 	return sum
 }
 
+// A measure is logarithms that parameters change, and their weights.
+type measure struct {
+	of      func(values []float64) ([]float64, error)
+	weights []float64
+}
+
+func (f *fit) figureMeasure() measure { return measure{f.residuals, f.weights} }
+
+// steps measures the times of steps, and where there are none, figures.
+func (f *fit) steps() (m measure) {
+	total := 0.0
+	for _, e := range f.Evidence {
+		weight, steps := 0.0, 0.0
+		for _, one := range e.Points {
+			if !one.HeldOut {
+				weight += one.Weight
+			}
+		}
+		for _, w := range e.StepWeights {
+			steps += w
+		}
+		for _, w := range e.StepWeights {
+			m.weights = append(m.weights, float64(w*weight)/steps)
+		}
+		for _, one := range e.Points {
+			if e.Steps == nil && !one.HeldOut {
+				m.weights = append(m.weights, one.Weight)
+			}
+		}
+		total += weight
+	}
+	for i := range m.weights {
+		m.weights[i] /= total
+	}
+	m.of = func(values []float64) (all []float64, err error) {
+		for _, e := range f.Evidence {
+			if e.Steps != nil {
+				for _, x := range e.Steps(values) {
+					all = append(all, math.Log(x))
+				}
+				continue
+			}
+			figures, err := e.Simulate(f.ctx, values, false)
+			if err != nil {
+				return nil, err
+			}
+			for i, one := range e.Points {
+				if !one.HeldOut {
+					all = append(all, math.Log(figures[i]))
+				}
+			}
+		}
+		return all, f.ctx.Err()
+	}
+	return m
+}
+
+// check is identify by a measure's slopes.
+func (f *fit) check(m measure, values []float64, of []int) (condition float64, err error) {
+	s, err := f.slopes(m, values)
+	if err != nil {
+		return 0, err
+	}
+	return f.identify(s, of)
+}
+
 // slopes are the changes of the residuals at values by a change of each parameter of its unit. Steps of
 // all parameters are sized to change the residuals alike: what is noise of a simulation that takes
 // another turn is then alike too, and parameters that do the same look the same.
 type slopes struct {
+	measure
 	values []float64
 	at     []float64  // residuals
 	by     *mat.Dense // a column for each parameter
@@ -158,20 +226,20 @@ const (
 	stepEffect = 0.01
 )
 
-func (f *fit) slopes(values []float64) (slopes, error) {
-	s := slopes{values: slices.Clone(values), by: mat.NewDense(len(f.points), len(values), nil), length: make([]float64, len(values))}
+func (f *fit) slopes(m measure, values []float64) (slopes, error) {
+	s := slopes{measure: m, values: slices.Clone(values), by: mat.NewDense(len(m.weights), len(values), nil), length: make([]float64, len(values))}
 	var err error
-	if s.at, err = f.residuals(values); err != nil {
+	if s.at, err = m.of(values); err != nil {
 		return s, err
 	}
 	for j := range values {
-		column, length, err := f.slope(values, j, firstStep)
+		column, length, err := f.slope(m, values, j, firstStep)
 		if err != nil {
 			return s, err
 		}
 		step := min(max(stepEffect/max(length, 1e-9), leastStep), mostStep)
 		if step > 1.3*firstStep || step < firstStep/1.3 {
-			if column, length, err = f.slope(values, j, step); err != nil {
+			if column, length, err = f.slope(m, values, j, step); err != nil {
 				return s, err
 			}
 		}
@@ -181,46 +249,107 @@ func (f *fit) slopes(values []float64) (slopes, error) {
 	return s, nil
 }
 
-func (f *fit) slope(values []float64, j int, step float64) (column []float64, length float64, err error) {
+func (f *fit) slope(m measure, values []float64, j int, step float64) (column []float64, length float64, err error) {
 	one, unit := f.Parameters[j], f.unit(j, values[j])
 	moved := slices.Clone(values)
 	up, down := min(values[j]+float64(step*unit), one.Most), max(values[j]-float64(step*unit), one.Least)
 	moved[j] = up
-	high, err := f.residuals(moved)
+	high, err := m.of(moved)
 	if err != nil {
 		return nil, 0, err
 	}
 	moved[j] = down
-	low, err := f.residuals(moved)
+	low, err := m.of(moved)
 	if err != nil {
 		return nil, 0, err
 	}
 	for i := range high {
 		x := (high[i] - low[i]) / (up - down) * unit
 		column = append(column, x)
-		length += float64(f.weights[i] * x * x)
+		length += float64(m.weights[i] * x * x)
 	}
 	return column, math.Sqrt(length), nil
 }
 
 const (
-	descents    = 12
+	scattered = 5   // one in so many evaluations
+	scatterTo = 100 // at most
+	tried     = 3   // of these, the best
+	// how far values are scattered, as logarithms: shares of what a data sheet says are known better
+	narrow, wide = 0.25, 0.9
+)
+
+// search goes downhill from the start and from the best of values about it, and returns the lowest.
+func (f *fit) search(s slopes) (best []float64, err error) {
+	type try struct {
+		values []float64
+		loss   float64
+	}
+	// An additive recurrence covers the space evenly: multiples of powers of 1/g, modulo 1, where
+	// g^(n+1) = g + 1 (Roberts, 2018).
+	n := len(f.start)
+	g := 2.0
+	for range 50 {
+		g = math.Pow(1+g, 1/float64(n+1))
+	}
+	var tries []try
+	for k := range min(f.MaxEvaluations/scattered, scatterTo) {
+		values := make([]float64, n)
+		for i, p := range f.Parameters {
+			_, at := math.Modf(0.5 + float64(float64(k+1)*math.Pow(g, -float64(i+1))))
+			reach := wide
+			if p.Unit == "" && p.Most == 1 && p.Least > 0 {
+				reach = narrow
+			}
+			values[i] = min(max(f.unit(i, f.start[i])*math.Exp(float64(reach*(2*at-1))), p.Least), p.Most)
+		}
+		r, err := f.residuals(values)
+		if err != nil {
+			return nil, err
+		}
+		tries = append(tries, try{values, f.loss(r)})
+	}
+	slices.SortStableFunc(tries, func(a, b try) int { return cmp.Compare(a.loss, b.loss) })
+	best, lowest, err := f.descend(f.start, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range tries[:min(len(tries), tried)] {
+		if f.evaluations > f.MaxEvaluations/2 {
+			break
+		}
+		s, err := f.slopes(f.figureMeasure(), one.values)
+		if err != nil {
+			return nil, err
+		}
+		values, loss, err := f.descend(one.values, s)
+		if err != nil {
+			return nil, err
+		}
+		if loss < lowest {
+			best, lowest = values, loss
+		}
+	}
+	return best, nil
+}
+
+const (
+	descents    = 6
 	damped      = 6
 	longestMove = 0.3 // of a parameter's unit in one move
 )
 
 // descend follows the slopes by damped, weighted least squares (Levenberg and Marquardt), as long as it
 // gets lower.
-func (f *fit) descend(values []float64, s slopes) ([]float64, error) {
+func (f *fit) descend(values []float64, s slopes) (lowest []float64, loss float64, err error) {
 	values = slices.Clone(values)
-	loss := f.loss(s.at)
+	loss = f.loss(s.at)
 	damping := 1e-3
 	n := len(values)
 	for round := range descents {
 		if round > 0 {
-			var err error
-			if s, err = f.slopes(values); err != nil {
-				return nil, err
+			if s, err = f.slopes(f.figureMeasure(), values); err != nil {
+				return nil, 0, err
 			}
 		}
 		normal, gradient := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
@@ -255,7 +384,7 @@ func (f *fit) descend(values []float64, s slopes) ([]float64, error) {
 			}
 			r, err := f.residuals(next)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			if got := f.loss(r); got < loss {
 				better = got < 0.999*loss
@@ -268,7 +397,7 @@ func (f *fit) descend(values []float64, s slopes) ([]float64, error) {
 			break
 		}
 	}
-	return values, nil
+	return values, loss, nil
 }
 
 // A curve leads from any number smoothly into a parameter's bounds, both of which it reaches: sin^2 of
@@ -296,10 +425,10 @@ func (c curve) of(x float64) float64 {
 
 const (
 	restarts    = 3
-	vertexStep  = 0.04 // of a parameter's unit, from one corner of the first simplex to the next
+	vertexStep  = 0.1  // of a parameter's unit, from one corner of the first simplex to the next
 	lastGain    = 1e-3 // relative to the loss: a restart that gains less is the last
-	quietMoves  = 25   // of the simplex, per parameter and one more, without a gain
-	quietChange = 1e-5
+	quietMoves  = 20   // of the simplex, per parameter and one more, without a gain
+	quietChange = 1e-4
 )
 
 // simplex polishes by the method of Nelder and Mead, and starts again where it ended until that gains

@@ -21,11 +21,16 @@ const (
 	share = 0.5
 )
 
+// A Group is parameters of which one makes up for the others.
+type Group struct {
+	Names     []string
+	Condition float64 // of the slopes, by this combination
+}
+
 // Unidentified is the error that measurements can't tell parameters.
 type Unidentified struct {
-	Idle      []string   // without influence on any figure
-	Collinear [][]string // groups, in each of which one makes up for the others
-	Condition float64
+	Idle      []string // without influence on any figure
+	Collinear []Group
 }
 
 func (u Unidentified) Error() string {
@@ -35,8 +40,8 @@ func (u Unidentified) Error() string {
 	}
 	for _, group := range u.Collinear {
 		lines = append(lines, fmt.Sprintf("%s are collinear: what one does, the others can undo (condition number %.0f, at most %d)",
-			strings.Join(group, " and "), min(u.Condition, 1e6), MostCondition))
-		for _, name := range group {
+			strings.Join(group.Names, " and "), min(group.Condition, 1e6), MostCondition))
+		for _, name := range group.Names {
 			lines = append(lines, fmt.Sprintf("  %s takes %s", name, Needs(name)))
 		}
 	}
@@ -90,10 +95,10 @@ func (f *fit) identify(s slopes, of []int) (condition float64, err error) {
 	}
 	condition = 1
 	if n := len(active); n > 1 {
-		m := mat.NewDense(len(f.points), n, nil)
-		for i := range f.points {
+		m := mat.NewDense(len(s.weights), n, nil)
+		for i := range s.weights {
 			for a, j := range active {
-				m.Set(i, a, math.Sqrt(f.weights[i])*s.by.At(i, j)/s.length[j])
+				m.Set(i, a, math.Sqrt(s.weights[i])*s.by.At(i, j)/s.length[j])
 			}
 		}
 		var svd mat.SVD
@@ -146,10 +151,9 @@ func (f *fit) identify(s slopes, of []int) (condition float64, err error) {
 			for _, a := range group {
 				names = append(names, f.Parameters[active[a]].Name)
 			}
-			u.Collinear = append(u.Collinear, names)
+			u.Collinear = append(u.Collinear, Group{names, values[0] / max(values[k], least)})
 		}
 	}
-	u.Condition = condition
 	if len(u.Idle)+len(u.Collinear) > 0 {
 		return condition, u
 	}

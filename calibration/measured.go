@@ -9,17 +9,19 @@ import (
 	"strconv"
 
 	"llmsim/scenarios"
+	"llmsim/sim"
 	"llmsim/sim/cost"
 	"llmsim/validation"
+	"llmsim/workload"
 )
 
 // Weights of the figures of a run's requests and of a table's rows, and the scales of their errors. E2E of
 // a run has the same bias as its TPOT and less scatter; TTFT is mostly waiting, which E2E tells already,
 // and in a table how a burst of prompts was sent.
 const (
-	tpotWeight, e2eWeight, ttftWeight = 1, 2, 0.1
+	tpotWeight, e2eWeight, ttftWeight = 1, 0.5, 0.02
 	rowTTFTWeight                     = 0.2
-	runScale, rowScale                = 0.01, 0.03
+	runScale, rowScale                = 0.005, 0.03
 	// neighbours of a run whose errors are taken to go together: whoever runs at the same time meets the
 	// same steps.
 	runBlocks = 20
@@ -133,7 +135,103 @@ func (r *replay) evidence(ctx context.Context, first int) (e Evidence, skips []s
 		}
 		return out, nil
 	}
-	return e, skips, nil
+	e.Steps, e.StepWeights, err = r.steps(ctx)
+	return e, skips, err
+}
+
+// Steps that are kept of each simulation; of more, every second, fourth and so on.
+const mostSteps = 2048
+
+// A trajectory is steps of one simulation.
+type trajectory struct {
+	scenario *scenarios.Scenario
+	shapes   []cost.Shape
+}
+
+// steps simulates what is fitted once more, keeps the shapes of its steps, and prices them. Each simulation
+// weighs the same, its steps by what they took.
+func (r *replay) steps(ctx context.Context) (price func([]float64) []float64, weights []float64, err error) {
+	var all []trajectory
+	add := func(s *scenarios.Scenario, err error) error {
+		if err != nil {
+			return nil // told of by what is compared
+		}
+		shapes, took, err := shapesOf(ctx, s)
+		if err != nil || len(shapes) == 0 {
+			return err
+		}
+		all = append(all, trajectory{s, shapes})
+		sum := 0.0
+		for _, t := range took {
+			sum += t
+		}
+		for _, t := range took {
+			weights = append(weights, t/sum)
+		}
+		return nil
+	}
+	for _, s := range r.fitted {
+		if s.Run != nil {
+			if err := add(s.Run.Scenario(r.options)); err != nil {
+				return nil, nil, err
+			}
+		}
+		for _, row := range s.Rows {
+			if err := add(row.Scenario(r.options)); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return func(values []float64) (times []float64) {
+		for _, t := range all {
+			s := *t.scenario
+			for i, p := range r.parameters {
+				*p.Of(&s.Cost.Constants) = values[i]
+			}
+			model := s.StepCost()
+			for _, shape := range t.shapes {
+				b := model.Explain(shape)
+				times = append(times, b.Total())
+			}
+		}
+		return times
+	}, weights, nil
+}
+
+func shapesOf(ctx context.Context, s *scenarios.Scenario) (shapes []cost.Shape, took []float64, err error) {
+	source, _, err := s.Source()
+	if err != nil {
+		return nil, nil, err
+	}
+	if replay, ok := source.(*workload.Replay); ok {
+		defer replay.Close()
+	}
+	run := sim.NewRun(s.Cluster(), source)
+	every, n := 1, 0
+	for {
+		p, more := run.Advance()
+		if !more || ctx.Err() != nil {
+			break
+		}
+		for i := range p.Steps {
+			step := &p.Steps[i]
+			if n++; n%every != 0 || step.End <= step.Start {
+				continue
+			}
+			shapes, took = append(shapes, step.Shape), append(took, (step.End-step.Start).Seconds())
+			if len(shapes) == mostSteps {
+				for k := range mostSteps / 2 {
+					shapes[k], took[k] = shapes[2*k+1], took[2*k+1]
+				}
+				shapes, took = shapes[:mostSteps/2], took[:mostSteps/2]
+				every *= 2
+			}
+		}
+	}
+	if replay, ok := source.(*workload.Replay); ok && replay.Err() != nil {
+		return nil, nil, replay.Err()
+	}
+	return shapes, took, errors.Join(ctx.Err(), run.Err())
 }
 
 // split takes the rows of a GPU, of all if it is empty, and parts those that constants may be fitted to from the blind ones.

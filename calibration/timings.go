@@ -278,11 +278,28 @@ var profileName = regexp.MustCompile(`^(.+)-tp([0-9]{1,4})\.`)
 func gpuOf(path string, c scenarios.Catalogue) (gpu, rest string, ok bool) {
 	parts := strings.Split(filepath.Base(path), "-")
 	for n := len(parts) - 1; n > 0; n-- {
-		if found, err := c.FindGPU(strings.Join(parts[:n], "-")); err == nil {
-			return found.Name, strings.Join(parts[n:], "-"), true
+		name := strings.Join(parts[:n], "-")
+		rest := strings.Join(parts[n:], "-")
+		if found, err := c.FindGPU(name); err == nil {
+			return found.Name, rest, true
+		}
+		for _, g := range c.GPUs { // rtx4090 is rtx-4090
+			if slices.ContainsFunc(append([]string{g.Name}, g.Aliases...), func(known string) bool { return letters(known) == letters(name) }) {
+				return g.Name, rest, true
+			}
 		}
 	}
 	return "", "", false
+}
+
+// letters are a name's letters and digits.
+func letters(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return -1
+	}, strings.ToLower(name))
 }
 
 // A priced is a timing with the operator that it times.
