@@ -98,8 +98,12 @@ type Setting struct {
 	Edits     []scenarios.Edit // of every scenario
 	Preset    string           // served or in-process; empty: as each run was
 	GPU       string           // whose rows of tables are taken, and whose timings those are that don't say
+	Dtype     string           // bf16 or fp8: take timings of this format alone; empty: all
 	Catalogue string           // a file, laid over the embedded one
 }
+
+// Dtypes are the formats that timings can be taken of.
+var Dtypes = []string{"bf16", "fp8"}
 
 // defaults are the parameters fitted to each kind of file, if none are asked for.
 var defaults = map[string][]string{
@@ -304,6 +308,9 @@ func (in Inputs) Problem(ctx context.Context, s Setting) (p Problem, notes []str
 		}
 		left := map[string]int{}
 		for _, one := range t.rows {
+			if s.Dtype != "" && t.hasDtype() && one.small != (s.Dtype == "fp8") {
+				continue
+			}
 			gpu := named
 			if t.Kind == allReduceFile {
 				found, err := catalogue.FindGPU(one.name)

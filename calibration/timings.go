@@ -64,6 +64,11 @@ type Timings struct {
 	rows   []row
 }
 
+// hasDtype says whether the file's rows are of several formats.
+func (t *Timings) hasDtype() bool {
+	return t.Kind == gemmFile || t.Kind == contextFile || t.Kind == generationFile
+}
+
 // A row is one timing. What it times is in the fields of its kind.
 type row struct {
 	line       int

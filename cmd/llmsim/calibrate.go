@@ -51,6 +51,9 @@ The result is a parameter file, which a scenario names by cost.parameter_file.`,
 			if presets := []string{"in-process", "served"}; c.Flags().Changed("preset") && !slices.Contains(presets, setting.Preset) {
 				err = errors.Join(err, fmt.Errorf("--preset: must be one of %s, is %q", strings.Join(presets, ", "), setting.Preset))
 			}
+			if c.Flags().Changed("dtype") && !slices.Contains(calibration.Dtypes, setting.Dtype) {
+				err = errors.Join(err, fmt.Errorf("--dtype: must be one of %s, is %q", strings.Join(calibration.Dtypes, ", "), setting.Dtype))
+			}
 			if most < 1 || most > 1_000_000 {
 				err = errors.Join(err, fmt.Errorf("--max-evaluations: must be from 1 to 1000000, is %d", most))
 			}
@@ -94,6 +97,8 @@ The result is a parameter file, which a scenario names by cost.parameter_file.`,
 	annotate(c.Flags(), "set", "scenario")
 	c.Flags().StringVar(&setting.GPU, "gpu", "", "take a table's rows of this GPU; the GPU of timings, if their files' `NAME` has none")
 	annotate(c.Flags(), "gpu", "scenario")
+	c.Flags().StringVar(&setting.Dtype, "dtype", "", "take timings of one `FORMAT` alone, bf16 or fp8, as far as the files tell")
+	annotate(c.Flags(), "dtype", "scenario")
 	c.Flags().StringVar(&setting.Preset, "preset", "", "start from constants of a `WAY` of use, in-process or served; default: as measured")
 	annotate(c.Flags(), "preset", "scenario")
 	c.Flags().StringVar(&setting.Catalogue, "catalogue", "", "more models and GPUs, a `FILE`")
