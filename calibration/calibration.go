@@ -118,7 +118,7 @@ func Fit(ctx context.Context, p Problem) (Result, error) {
 	if _, err := f.check(f.steps(), f.start, f.all()); err != nil {
 		return Result{}, err
 	}
-	slopes, err := f.slopes(f.figureMeasure(), f.start)
+	slopes, err := f.slopes(f.figureMeasure(), f.start, steady...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -136,7 +136,7 @@ func Fit(ctx context.Context, p Problem) (Result, error) {
 	for i, x := range values {
 		values[i] = f.rounded(i, x)
 	}
-	if slopes, err = f.slopes(f.figureMeasure(), values); err != nil {
+	if slopes, err = f.slopes(f.figureMeasure(), values, steady...); err != nil {
 		return Result{}, err
 	}
 	var inner []int

@@ -201,7 +201,7 @@ func (f *fit) steps() (m measure) {
 
 // check is identify by a measure's slopes.
 func (f *fit) check(m measure, values []float64, of []int) (condition float64, err error) {
-	s, err := f.slopes(m, values)
+	s, err := f.slopes(m, values, quick...)
 	if err != nil {
 		return 0, err
 	}
@@ -219,29 +219,32 @@ type slopes struct {
 	length []float64  // weighted root mean square of a column
 }
 
-const (
-	firstStep  = 0.03
-	leastStep  = 0.005
-	mostStep   = 0.3
-	stepEffect = 0.01
+var (
+	quick  = []float64{1}         // steps of slopes to go down by
+	steady = []float64{0.7, 1, 2} // and of those to judge by
 )
 
-func (f *fit) slopes(m measure, values []float64) (slopes, error) {
+const (
+	firstStep     = 0.03
+	leastStep     = 0.005
+	mostShareStep = 0.3
+	mostStep      = 3
+	stepEffect    = 0.01
+)
+
+func (f *fit) slopes(m measure, values []float64, at ...float64) (slopes, error) {
 	s := slopes{measure: m, values: slices.Clone(values), by: mat.NewDense(len(m.weights), len(values), nil), length: make([]float64, len(values))}
-	var err error
+	steps, err := f.sizes(values)
+	if err != nil {
+		return s, err
+	}
 	if s.at, err = m.of(values); err != nil {
 		return s, err
 	}
 	for j := range values {
-		column, length, err := f.slope(m, values, j, firstStep)
+		column, length, err := f.slope(m, values, j, steps[j], at)
 		if err != nil {
 			return s, err
-		}
-		step := min(max(stepEffect/max(length, 1e-9), leastStep), mostStep)
-		if step > 1.3*firstStep || step < firstStep/1.3 {
-			if column, length, err = f.slope(m, values, j, step); err != nil {
-				return s, err
-			}
 		}
 		s.by.SetCol(j, column)
 		s.length[j] = length
@@ -249,24 +252,52 @@ func (f *fit) slopes(m measure, values []float64) (slopes, error) {
 	return s, nil
 }
 
-func (f *fit) slope(m measure, values []float64, j int, step float64) (column []float64, length float64, err error) {
+// sizes are the steps, in units, that change the times of simulated steps by stepEffect: those times are
+// without noise, and what is less than theirs drowns in it.
+func (f *fit) sizes(values []float64) (steps []float64, err error) {
+	m := f.steps()
+	for j := range values {
+		_, length, err := f.slope(m, values, j, firstStep, quick)
+		if err != nil {
+			return nil, err
+		}
+		most := float64(mostStep)
+		if isShare(f.Parameters[j]) {
+			most = mostShareStep
+		}
+		steps = append(steps, min(max(stepEffect/max(length, 1e-9), leastStep), most))
+	}
+	return steps, nil
+}
+
+// slope is the straight line through the residuals a step and more to either side, by least squares;
+// with several steps a turn that a simulation takes within one of them counts for less.
+func (f *fit) slope(m measure, values []float64, j int, step float64, at []float64) (column []float64, length float64, err error) {
 	one, unit := f.Parameters[j], f.unit(j, values[j])
 	moved := slices.Clone(values)
-	up, down := min(values[j]+float64(step*unit), one.Most), max(values[j]-float64(step*unit), one.Least)
-	moved[j] = up
-	high, err := m.of(moved)
-	if err != nil {
-		return nil, 0, err
+	column = make([]float64, len(m.weights))
+	squares := 0.0
+	for _, k := range at {
+		up, down := min(values[j]+float64(k*step*unit), one.Most), max(values[j]-float64(k*step*unit), one.Least)
+		moved[j] = up
+		high, err := m.of(moved)
+		if err != nil {
+			return nil, 0, err
+		}
+		moved[j] = down
+		low, err := m.of(moved)
+		if err != nil {
+			return nil, 0, err
+		}
+		width := (up - down) / unit
+		for i := range high {
+			column[i] += float64((high[i] - low[i]) * width)
+		}
+		squares += float64(width * width)
 	}
-	moved[j] = down
-	low, err := m.of(moved)
-	if err != nil {
-		return nil, 0, err
-	}
-	for i := range high {
-		x := (high[i] - low[i]) / (up - down) * unit
-		column = append(column, x)
-		length += float64(m.weights[i] * x * x)
+	for i := range column {
+		column[i] /= squares
+		length += float64(m.weights[i] * column[i] * column[i])
 	}
 	return column, math.Sqrt(length), nil
 }
@@ -275,9 +306,14 @@ const (
 	scattered = 5   // one in so many evaluations
 	scatterTo = 100 // at most
 	tried     = 3   // of these, the best
-	// how far values are scattered, as logarithms: shares of what a data sheet says are known better
-	narrow, wide = 0.25, 0.9
+	// how far values are scattered, as logarithms, and the longest moves downhill, in units: shares of
+	// what a data sheet says are known better than overheads
+	narrow, wide         = 0.25, 0.9
+	narrowMove, wideMove = 0.3, 2
 )
+
+// isShare says whether a parameter is a share of what a data sheet says.
+func isShare(p cost.Parameter) bool { return p.Unit == "" && p.Most == 1 && p.Least > 0 }
 
 // search goes downhill from the start and from the best of values about it, and returns the lowest.
 func (f *fit) search(s slopes) (best []float64, err error) {
@@ -298,7 +334,7 @@ func (f *fit) search(s slopes) (best []float64, err error) {
 		for i, p := range f.Parameters {
 			_, at := math.Modf(0.5 + float64(float64(k+1)*math.Pow(g, -float64(i+1))))
 			reach := wide
-			if p.Unit == "" && p.Most == 1 && p.Least > 0 {
+			if isShare(p) {
 				reach = narrow
 			}
 			values[i] = min(max(f.unit(i, f.start[i])*math.Exp(float64(reach*(2*at-1))), p.Least), p.Most)
@@ -318,7 +354,7 @@ func (f *fit) search(s slopes) (best []float64, err error) {
 		if f.evaluations > f.MaxEvaluations/2 {
 			break
 		}
-		s, err := f.slopes(f.figureMeasure(), one.values)
+		s, err := f.slopes(f.figureMeasure(), one.values, quick...)
 		if err != nil {
 			return nil, err
 		}
@@ -334,9 +370,8 @@ func (f *fit) search(s slopes) (best []float64, err error) {
 }
 
 const (
-	descents    = 6
-	damped      = 6
-	longestMove = 0.3 // of a parameter's unit in one move
+	descents = 12
+	damped   = 6
 )
 
 // descend follows the slopes by damped, weighted least squares (Levenberg and Marquardt), as long as it
@@ -348,7 +383,7 @@ func (f *fit) descend(values []float64, s slopes) (lowest []float64, loss float6
 	n := len(values)
 	for round := range descents {
 		if round > 0 {
-			if s, err = f.slopes(f.figureMeasure(), values); err != nil {
+			if s, err = f.slopes(f.figureMeasure(), values, quick...); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -379,7 +414,11 @@ func (f *fit) descend(values []float64, s slopes) (lowest []float64, loss float6
 			}
 			next := slices.Clone(values)
 			for a := range n {
-				d := min(max(move.AtVec(a), -longestMove), longestMove)
+				longest := float64(wideMove)
+				if isShare(f.Parameters[a]) {
+					longest = narrowMove
+				}
+				d := min(max(move.AtVec(a), -longest), longest)
 				next[a] = min(max(values[a]-float64(d*f.unit(a, values[a])), f.Parameters[a].Least), f.Parameters[a].Most)
 			}
 			r, err := f.residuals(next)

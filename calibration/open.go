@@ -113,7 +113,7 @@ var defaults = map[string][]string{
 	denseFile:      {"gemm_memory_efficiency", "gemm_compute_efficiency", "roof_softness", "gemm_launch"},
 	perSequence:    {"gemm_memory_efficiency"},
 	mixedFile:      {"kv_efficiency", "attention_compute_efficiency", "attention_launch", "mixed_attention_factor"},
-	"run":          {"gemm_memory_efficiency", "gemm_compute_efficiency", "mixed_attention_factor", "step_overhead"},
+	"run":          {"gemm_memory_efficiency", "gemm_compute_efficiency", "attention_compute_efficiency", "mixed_attention_factor"},
 	"table":        {"gemm_memory_efficiency", "gemm_compute_efficiency", "sequence_overhead"},
 }
 
