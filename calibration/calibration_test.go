@@ -475,3 +475,39 @@ func FuzzTimings(f *testing.F) {
 		}
 	})
 }
+
+// Of a table, rows that are fitted to are of the fitting half, and none that is held out is one measurement with
+// a row that is.
+func TestTableIsSplit(t *testing.T) {
+	sources, err := validation.Open([]string{shared.Data(t, "measured", "e2e", "vllm-closed-loop.csv")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := scenarios.OpenCatalogue("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fitted, blind, err := split(sources[0], "b200", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type measurement struct{ ttft, tpot float64 }
+	known := map[measurement]bool{}
+	for _, row := range fitted.Rows {
+		if !validation.FittingHalf(row.ID) || row.GPU != "b200_sxm" {
+			t.Errorf("%s of %s is fitted to", row.ID, row.GPU)
+		}
+		known[measurement{row.TTFT, row.TPOT}] = true
+	}
+	for _, row := range blind.Rows {
+		if validation.FittingHalf(row.ID) || known[measurement{row.TTFT, row.TPOT}] {
+			t.Errorf("%s is held out, but known", row.ID)
+		}
+	}
+	if len(fitted.Rows) < 10 || len(blind.Rows) < 10 {
+		t.Errorf("%d rows are fitted to and %d held out", len(fitted.Rows), len(blind.Rows))
+	}
+	if _, _, err := split(sources[0], "l4", c); err == nil || !strings.Contains(err.Error(), "has no row of l4") {
+		t.Errorf("%v, want no row of l4", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"llmsim/scenarios"
 	"llmsim/sim"
@@ -67,6 +68,7 @@ func whole(measured, simulated float64) bool {
 
 // evidence simulates once, to see what can be. Blocks are counted from first.
 func (r *replay) evidence(ctx context.Context, first int) (e Evidence, skips []string, err error) {
+	var items []int     // of each source
 	var places [][3]int // source among the fitted and then the held out, item, figure
 	for side, sources := range [][]validation.Source{r.fitted, r.heldOut} {
 		predictions, err := validation.Predict(ctx, sources, r.options, nil)
@@ -75,6 +77,7 @@ func (r *replay) evidence(ctx context.Context, first int) (e Evidence, skips []s
 		}
 		skips = append(skips, validation.SkipLines(predictions)...)
 		for s, p := range predictions {
+			items = append(items, len(p.Items))
 			isRun := p.Source.Run != nil
 			count := map[string]float64{}
 			for _, item := range p.Items {
@@ -127,9 +130,8 @@ func (r *replay) evidence(ctx context.Context, first int) (e Evidence, skips []s
 				continue
 			}
 			p := predictions[at[0]]
-			if at[1] >= len(p.Items) {
-				// What could be simulated at the start can no longer.
-				return nil, errors.New(p.Skips[0].Place + ": " + p.Skips[0].Reason)
+			if len(p.Items) != items[at[0]] {
+				return nil, fmt.Errorf("%s: what could be simulated at the start can no longer: %s", p.Source.Path, strings.Join(validation.SkipLines(predictions), "; "))
 			}
 			out[n] = figures(p.Source.Run != nil, p.Items[at[1]].Simulated)[at[2]].ms
 		}

@@ -134,7 +134,7 @@ func Parameter(name string) (cost.Parameter, error) {
 }
 
 // chosen are the parameters to fit, in the order of cost.Parameters.
-func (in Inputs) chosen(s Setting, points [][]priced, rows [][]row) (chosen []cost.Parameter, err error) {
+func (in Inputs) chosen(s Setting, points [][]priced, rows [][]row, small, plain bool) (chosen []cost.Parameter, err error) {
 	wanted := map[string]bool{}
 	for _, name := range s.Fit {
 		if _, bad := Parameter(name); bad != nil {
@@ -152,6 +152,10 @@ func (in Inputs) chosen(s Setting, points [][]priced, rows [][]row) (chosen []co
 			for _, name := range defaults[one.Kind()] {
 				wanted[name] = true
 			}
+		}
+		if small {
+			wanted["gemm_compute_efficiency_8bit"] = true
+			wanted["gemm_compute_efficiency"] = plain
 		}
 		for i, t := range in.Timings {
 			for _, name := range defaults[t.Kind] {
@@ -230,6 +234,20 @@ func (in Inputs) Problem(ctx context.Context, s Setting) (p Problem, notes []str
 		}
 	}
 	r := &replay{heldOut: in.HeldOut, options: validation.Options{Cost: s.cost, Edits: slices.Concat(s.catalogueEdit(), s.Edits)}}
+	var small, plain bool // 8 bits are multiplied, or 16, in some run or row
+	multiplied := func(s *scenarios.Scenario) {
+		a, spec := s.Model.Architecture, s.Hardware.Spec
+		if a == nil || spec == nil || a.Weights.ExpertsOnly {
+			plain = true
+			return
+		}
+		key := map[string]string{"fp8": "fp8", "int8": "int8", "nvfp4": "fp4"}[a.Weights.Dtype]
+		if spec.Peaks[key] > 0 {
+			small = true
+		} else {
+			plain = true
+		}
+	}
 	tables := 0
 	for _, one := range in.Sources {
 		if one.Run == nil {
@@ -257,6 +275,7 @@ func (in Inputs) Problem(ctx context.Context, s Setting) (p Problem, notes []str
 			}
 			found = true
 			seen(scenario.Hardware.Name)
+			multiplied(scenario)
 		}
 		if one.Run != nil {
 			scenario, err := one.Run.Scenario(r.options)
@@ -266,6 +285,7 @@ func (in Inputs) Problem(ctx context.Context, s Setting) (p Problem, notes []str
 			found = true
 			sources = append(sources, source{scenario.Cost.Constants, one.Path})
 			seen(scenario.Hardware.Name)
+			multiplied(scenario)
 		}
 		if !found {
 			return p, nil, first
@@ -352,7 +372,7 @@ func (in Inputs) Problem(ctx context.Context, s Setting) (p Problem, notes []str
 			return p, nil, fmt.Errorf("%s: has no timing in it that could be fitted to", t.Path)
 		}
 	}
-	if p.Parameters, err = in.chosen(s, timed, rows); err != nil {
+	if p.Parameters, err = in.chosen(s, timed, rows, small, plain); err != nil {
 		return p, nil, fmt.Errorf("--fit: %w", err)
 	}
 	for _, one := range p.Parameters {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -218,7 +217,7 @@ func readTimings(path string, text []byte) (Timings, scenarios.Faults) {
 		}
 		s.cells, s.bad = cells, false
 		one := t.read(s)
-		if !s.bad && one.overflows() {
+		if !s.bad && t.overflows(one) {
 			s.add("", "times an operator beyond all bounds")
 		}
 		if !s.bad && one.seconds > 0 {
@@ -379,7 +378,7 @@ func (t *Timings) price(r row, h scenarios.Hardware, a *scenarios.Architecture, 
 			o.LinkBandwidth, o.PCIe = h.Spec.PCIe, true
 		}
 		p.shape = cost.Shape{Tokens: 1}
-		return p, "all-reduce", [4]int64{r.a}, o.LinkBandwidth > 0
+		return p, "all-reduce", [4]int64{r.a, r.b}, o.LinkBandwidth > 0
 	case mixedFile:
 		one := attention(share(a.Heads), max(int64(a.KVHeads/tp), 1), int64(a.HeadDim))
 		p.shape = cost.Shape{
@@ -396,7 +395,7 @@ func (t *Timings) price(r row, h scenarios.Hardware, a *scenarios.Architecture, 
 		if r.a > 0 {
 			p.shape.Sequences++
 		}
-		return p, name, [4]int64{r.a, r.b}, r.a+r.c > 0 && float64(p.shape.Context)*one.ReadBytes > cached*l2Bytes[h.Name]
+		return p, name, [4]int64{r.a, r.b}, r.a > 0 && r.c == 0 || r.c > 0 && float64(p.shape.Context)*one.ReadBytes > cached*l2Bytes[h.Name]
 	case denseFile, perSequence:
 		q, kv := share(a.Heads)*int64(a.HeadDim), max(int64(a.KVHeads/tp), 1)*int64(a.HeadDim)
 		hidden := int64(a.Hidden)
@@ -408,8 +407,20 @@ func (t *Timings) price(r row, h scenarios.Hardware, a *scenarios.Architecture, 
 	return p, "", block, false
 }
 
-// overflows says whether a row's products leave the range of whole numbers.
-func (r row) overflows() bool {
-	return math.Log2(float64(r.a+1))+math.Log2(float64(r.b+1))+math.Log2(float64(r.b+r.c+r.d+1)) > 60 ||
-		math.Log2(float64(r.heads[0]+1))+math.Log2(float64(r.heads[2]+1)) > 50
+// mostWork bounds what a row multiplies: beyond it whole numbers would not be exact.
+const mostWork = 1 << 52
+
+// overflows says whether what a row's attention multiplies leaves that range.
+func (t *Timings) overflows(r row) bool {
+	a, b, c, d := float64(r.a), float64(r.b), float64(r.c), float64(r.d)
+	work := 0.0
+	switch t.Kind {
+	case contextFile:
+		work = a * (b + 1) * (b + c)
+	case generationFile:
+		work = a * b
+	case mixedFile:
+		work = c*d + (a+1)*(a+b)
+	}
+	return work > mostWork || float64(r.heads[0])*float64(r.heads[2]) > mostWork || float64(r.heads[1])*float64(r.heads[2]) > mostWork
 }
