@@ -35,7 +35,8 @@ var below = map[string][]string{
 	"report":      with("sim"),
 	"plan":        with("sim", "scenarios", "report"),
 	"validation":  with("sim", "scenarios", "report"),
-	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "validation", "sim/vllmv1", "conformance"),
+	"calibration": with("sim", "scenarios", "report", "validation"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "validation", "calibration", "sim/vllmv1", "conformance"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}
