@@ -185,11 +185,12 @@ func (in Inputs) chosen(s Setting, points [][]priced, rows [][]row, small, plain
 }
 
 // cost are the edits that choose the model and the preset.
-func (s Setting) cost(served bool) []scenarios.Edit {
+func (s Setting) cost(measured *validation.Setup) []scenarios.Edit {
+	edits := validation.Cost(measured)
 	if s.Preset != "" {
-		served = s.Preset == "served"
+		edits = append(edits, scenarios.Edit{Path: "cost.preset", Value: s.Preset, Label: "--preset " + s.Preset})
 	}
-	return validation.Cost(served)
+	return edits
 }
 
 func (s Setting) catalogueEdit() []scenarios.Edit {
@@ -201,7 +202,7 @@ func (s Setting) catalogueEdit() []scenarios.Edit {
 
 // on is a scenario on a GPU: of its operators only the hardware and the constants count.
 func (s Setting) on(gpu string) (*scenarios.Scenario, error) {
-	edits := slices.Concat(s.cost(true), s.catalogueEdit(), []scenarios.Edit{
+	edits := slices.Concat(s.cost(new(validation.Setup)), s.catalogueEdit(), []scenarios.Edit{
 		{Path: "hardware", Value: fmt.Sprintf("{name: %q}", gpu), Label: "the timings' GPU " + gpu},
 		{Path: "model", Value: "{name: llama-3.1-8b}"},
 		{Path: "engine.num_gpu_blocks", Value: "4096"},
