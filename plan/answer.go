@@ -11,6 +11,8 @@ type Question struct {
 	// Fixed asks whether the scenario's number of replicas holds. Otherwise the smallest number
 	// that does is looked for.
 	Fixed bool
+	// Sensitivity asks what each knob would give when turned alone, if that takes few steps.
+	Sensitivity bool
 	// Progress, if not nil, is told now and then how many requests have been simulated.
 	Progress func(requests int64)
 }
@@ -22,16 +24,20 @@ type Answer struct {
 		Name   string `json:"name"`
 		Digest string `json:"digest"`
 	} `json:"scenario"`
-	Seed       uint64         `json:"seed"`
-	Verdict    Verdict        `json:"verdict"`
-	Capacity   *Capacity      `json:"capacity,omitempty"` // of open arrivals
-	Replicas   int            `json:"replicas"`
-	GPUs       int            `json:"gpus"` // of all replicas
-	Bottleneck Bottleneck     `json:"bottleneck"`
-	Memory     Memory         `json:"memory"`
-	SLO        []Objective    `json:"slo,omitempty"`
-	Trials     []Trial        `json:"trials"` // in the order in which they were made
-	Run        report.Summary `json:"run"`    // of the answer's number of replicas
+	Seed       uint64     `json:"seed"`
+	Verdict    Verdict    `json:"verdict"`
+	Capacity   *Capacity  `json:"capacity,omitempty"` // of open arrivals
+	Replicas   int        `json:"replicas"`
+	GPUs       int        `json:"gpus"`            // of all replicas
+	Price      *Price     `json:"price,omitempty"` // if the price of a GPU is known
+	Bottleneck Bottleneck `json:"bottleneck"`
+	// Sensitivity is what a replica would sustain with one setting changed, the largest gain first.
+	Sensitivity []Sensitivity  `json:"sensitivity"`
+	Memory      Memory         `json:"memory"`
+	Notes       []string       `json:"notes,omitempty"`
+	SLO         []Objective    `json:"slo,omitempty"`
+	Trials      []Trial        `json:"trials"` // in the order in which they were made
+	Run         report.Summary `json:"run"`    // of the answer's number of replicas
 }
 
 // A Verdict is the answer in one sentence.
@@ -41,14 +47,24 @@ type Verdict struct {
 	Margin string `json:"margin,omitempty"` // what to beware of although it holds
 }
 
-// A Capacity is what one replica serves when saturated, in requests per second: the mean of some
-// runs with its 95% confidence interval.
+// A Capacity is the highest rate that one replica sustains under the SLO, in requests per second: the
+// mean of some runs with its 95% confidence interval. Without an SLO it is what a saturated replica
+// serves.
 type Capacity struct {
 	PerReplica float64    `json:"per_replica_rps"`
 	CI         [2]float64 `json:"ci_rps"`
 	Spread     float64    `json:"spread_rps"` // standard deviation between runs
 	Runs       int        `json:"runs"`
-	Requests   int        `json:"requests"` // of each
+	PerGPU     float64    `json:"per_gpu_rps"`
+	// Headroom is how much more than what was asked the answer's replicas sustain, as a share.
+	Headroom float64 `json:"headroom"`
+
+	Saturation   float64    `json:"saturation_rps"` // of one replica, whatever the latency
+	SaturationCI [2]float64 `json:"saturation_ci_rps"`
+	Requests     int        `json:"requests"` // of each saturated run
+
+	// Of a trace: the most times as fast as which the answer's replicas keep up with it under the SLO.
+	Speedup float64 `json:"speedup,omitempty"`
 }
 
 // A Bottleneck is what breaks first as the load grows, with its evidence.
@@ -73,11 +89,12 @@ type Memory struct {
 	Stage    int     `json:"pipeline_stage,omitempty"` // from 1; 0: there is one
 }
 
-// An Objective is one bound of the SLO and how it fared.
+// An Objective is one bound of the SLO and how it fared, in milliseconds; goodput in percent.
 type Objective struct {
 	Name  string  `json:"name"`
 	Limit float64 `json:"limit_ms"`
 	Value float64 `json:"value_ms"`
+	Unit  string  `json:"unit,omitempty"` // %, or, of milliseconds, nothing
 	Met   bool    `json:"met"`
 }
 

@@ -16,6 +16,7 @@ type planning struct {
 	rate   float64 // offered, requests per second; 0 when the workload has none
 	answer *Answer
 	sat    *saturation
+	under  estimate    // of one replica under the SLO, if sat
 	alone  []Objective // that even requests alone on a replica miss; nil if it was not asked
 	tried  map[int]*outcome
 	steps  int // of all trials
@@ -50,8 +51,13 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	}
 	if open(s) {
 		p.rate = s.Workload.Arrivals.Rate
-		if p.sat, err = saturate(&p.pace, *s); err != nil {
+		if p.sat, err = saturate(&p.pace, *s, saturatedRuns); err != nil {
 			return nil, err
+		}
+		if p.sat != nil {
+			if p.under, err = underSLO(&p.pace, *s, p.sat, judgedSeeds); err != nil {
+				return nil, err
+			}
 		}
 	}
 	var o *outcome
@@ -63,8 +69,19 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.sensitivities(); err != nil {
+		return nil, err
+	}
 	p.conclude(o)
 	return p.answer, nil
+}
+
+// low is what one replica is sure to sustain, under the SLO if it can be held at all.
+func (p *planning) low() float64 {
+	if low := p.under.low(); low > 0 {
+		return min(low, p.sat.low())
+	}
+	return p.sat.low()
 }
 
 // searchable reports whether more replicas could change the answer: a closed loop offers no more
@@ -112,7 +129,7 @@ func (p *planning) search() (*outcome, error) {
 		if p.rate > p.sat.low()*float64(p.most()) {
 			return p.beyond(), nil
 		}
-		n = clamp(int(math.Ceil(p.rate/p.sat.low())), 1, p.most())
+		n = clamp(int(math.Ceil(p.rate/p.low())), 1, p.most())
 	}
 	holds, err := p.try(n)
 	for err == nil && !holds.holds {
@@ -173,13 +190,13 @@ func (p *planning) hopeless(o *outcome) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	t.recorder = new(report.Recorder)
+	t.warm(0, s.SLO)
 	if err := t.extend(requests + 1); err != nil {
 		return false, err
 	}
 	p.alone = []Objective{}
 	for _, objective := range s.SLO {
-		if fared := fare(objective, t.recorder); !fared.Met {
+		if fared := t.fare(objective); !objective.Each && !fared.Met {
 			p.alone = append(p.alone, fared)
 		}
 	}
@@ -200,7 +217,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.recorder = &report.Recorder{}
+	t.warm(0, s.SLO)
 	requests := int64(math.MaxInt64)
 	if open(&s) {
 		requests = max(leastRequests, int64(s.Workload.Requests))
@@ -245,7 +262,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		again.recorder = &report.Recorder{From: o.warmup}
+		again.warm(o.warmup, s.SLO)
 		if err := again.extend(t.arrived); err != nil {
 			return nil, err
 		}
@@ -259,7 +276,10 @@ func (p *planning) try(replicas int) (*outcome, error) {
 	o.summary = t.recorder.Summary(id)
 	o.holds = o.state == keepsUp && o.summary.Requests.Completed > 0 && (p.sat == nil || p.rate < p.sat.low()*float64(replicas))
 	for _, objective := range s.SLO {
-		fared := fare(objective, t.recorder)
+		if objective.Each {
+			continue // goodput tells of it
+		}
+		fared := t.fare(objective)
 		o.slo = append(o.slo, fared)
 		o.holds = o.holds && fared.Met
 	}

@@ -125,7 +125,7 @@ func TestSaturationAgainstClosedForms(t *testing.T) {
 		{"one slot", 1 / service, 0.002, []string{"engine.max_num_seqs=1", "workload.output_tokens=10"}},
 		{"pure decode", 32 / (64 * step), 0.005, []string{"engine.max_num_seqs=32", "workload.prompt_tokens=1", "workload.output_tokens=64"}},
 	} {
-		sat, err := saturate(&pace{ctx: context.Background()}, *load(t, "base", c.edits...))
+		sat, err := saturate(&pace{ctx: context.Background()}, *load(t, "base", c.edits...), saturatedRuns)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestSaturationAgainstClosedForms(t *testing.T) {
 // small model is arithmetic: 2 FLOP for each parameter and token.
 func TestSaturationWithManySlots(t *testing.T) {
 	s := load(t, "base", "engine.policy=vllm-v1", "model={parameters_billions: 8.03, bytes_per_parameter: 2, kv_bytes_per_token: 131072}")
-	sat, err := saturate(&pace{ctx: context.Background()}, *s)
+	sat, err := saturate(&pace{ctx: context.Background()}, *s, saturatedRuns)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"llmsim/report"
@@ -17,10 +18,13 @@ const mostSteps = 30_000_000
 type pace struct {
 	ctx      context.Context
 	report   func(requests int64) // or nil
+	mu       sync.Mutex           // trials run side by side
 	requests int64
 }
 
 func (p *pace) keep(requests int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.requests += int64(requests)
 	if p.report != nil {
 		p.report(p.requests)
@@ -35,6 +39,7 @@ type trial struct {
 	run      *sim.Run
 	series   *series
 	recorder *report.Recorder // nil: only the series is wanted
+	good     *goodput         // nil: not asked for
 	arrived  int64
 
 	firstArrival, lastArrival time.Duration
@@ -58,6 +63,14 @@ func newTrial(p *pace, s scenarios.Scenario) (*trial, error) {
 	}
 	return &trial{pace: p, source: source, run: sim.NewRun(s.Cluster(), source), series: newSeries(), notes: notes, most: mostSteps}, nil
 }
+
+// warm records what comes after an instant.
+func (t *trial) warm(from time.Duration, slo []scenarios.Objective) {
+	t.recorder, t.good = &report.Recorder{From: from}, newGoodput(slo)
+}
+
+// fare is how an objective fared in what was recorded.
+func (t *trial) fare(o scenarios.Objective) Objective { return fareOf(o, t.recorder, t.good) }
 
 // open reports whether requests arrive at a rate, without end and whatever becomes of them.
 func open(s *scenarios.Scenario) bool {
@@ -92,6 +105,9 @@ func (t *trial) extend(requests int64) error {
 		t.series.take(p)
 		if t.recorder != nil {
 			t.recorder.Take(p)
+		}
+		if t.good != nil {
+			t.good.take(p, t.recorder.From)
 		}
 		if rounds%1024 == 0 {
 			if err := t.pace.keep(int(t.arrived - reported)); err != nil {

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"llmsim/report"
@@ -17,14 +19,23 @@ func (p *planning) conclude(o *outcome) {
 	of := o.summary
 	a.Bottleneck.Of = "this run"
 	if p.sat != nil {
+		between := func(e estimate) [2]float64 {
+			return [2]float64{millionths(max(e.mean-e.half, 0)), millionths(e.mean + e.half)}
+		}
 		a.Capacity = &Capacity{
-			PerReplica: millionths(p.sat.mean),
-			CI:         [2]float64{millionths(p.sat.mean - p.sat.half), millionths(p.sat.mean + p.sat.half)},
-			Spread:     millionths(p.sat.spread), Runs: saturatedRuns, Requests: int(p.sat.requests),
+			PerReplica: millionths(p.under.mean), CI: between(p.under), Spread: millionths(p.under.spread), Runs: p.under.runs,
+			PerGPU:     millionths(p.under.mean / float64(s.Engine.GPUs())),
+			Headroom:   millionths(p.under.mean*float64(o.replicas)/p.rate - 1),
+			Saturation: millionths(p.sat.mean), SaturationCI: between(p.sat.estimate), Requests: int(p.sat.requests),
 		}
 		of = p.sat.summary
 		a.Bottleneck.Of = "one replica, saturated"
 	}
+	a.Price = priced(s.Hardware.Price, s.Hardware.PriceSource, a.GPUs, o.summary.Throughput.Completed, o.summary.Throughput.Output)
+	if a.Sensitivity == nil {
+		a.Sensitivity = []Sensitivity{}
+	}
+	slices.SortStableFunc(a.Sensitivity, func(x, y Sensitivity) int { return cmp.Compare(y.Change, x.Change) })
 	a.Bottleneck.Blocked, a.Bottleneck.Bound = of.Blocked, of.Bound
 	a.Bottleneck.What = bottleneck(p, of)
 	a.Verdict.Reason = p.reason(o)

@@ -30,8 +30,15 @@ func (a *Answer) write(w io.Writer, table func(report.Table, io.Writer) error, r
 	if a.Verdict.Margin != "" {
 		b.WriteString(report.Wrap("Beware: "+a.Verdict.Margin+".") + space)
 	}
+	if c := a.Capacity; c != nil {
+		b.WriteString(report.Wrap(a.capacity()) + space)
+	}
+	if p := a.Price; p != nil {
+		b.WriteString(report.Wrap(fmt.Sprintf("$%.2f per hour, $%s per million output tokens, $%s per 1,000 requests ($%.2f per GPU and hour: %s).",
+			p.PerHour, dollars(p.PerMillionOutput), dollars(p.PerThousand), p.PerGPUHour, p.Source)) + space)
+	}
 	b.WriteString("\n" + report.Wrap(fmt.Sprintf("%sWhat breaks first%s (%s): %s.", strong, strong, a.Bottleneck.Of, a.Bottleneck.What)) + "\n")
-	for i, t := range []report.Table{a.trials(), a.objectives(), a.memory()} {
+	for i, t := range []report.Table{a.sensitivity(), a.objectives(), a.trials(), a.memory()} {
 		if len(t.Rows) == 0 {
 			continue
 		}
@@ -47,6 +54,55 @@ func (a *Answer) write(w io.Writer, table func(report.Table, io.Writer) error, r
 		return err
 	}
 	return run(w)
+}
+
+// capacity says what one replica sustains.
+func (a *Answer) capacity() string {
+	c := a.Capacity
+	under := ""
+	if len(a.SLO) > 0 {
+		under = " under the SLO"
+	}
+	text := fmt.Sprintf("One replica sustains %s req/s%s", interval(c.PerReplica, (c.CI[1]-c.CI[0])/2), under)
+	if len(a.SLO) > 0 {
+		if c.PerReplica == 0 {
+			text = "No rate holds the SLO"
+		}
+		text += fmt.Sprintf("; it saturates at %s", interval(c.Saturation, (c.SaturationCI[1]-c.SaturationCI[0])/2))
+	}
+	if a.Verdict.Holds && c.Headroom > 0 {
+		text += fmt.Sprintf("; headroom %s%%", report.Percent(c.Headroom))
+	}
+	return text + "."
+}
+
+// dollars has three digits that mean something.
+func dollars(x float64) string {
+	if x >= 1 {
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+// sensitivity is what one setting changed alone would give.
+func (a *Answer) sensitivity() report.Table {
+	t := report.Table{Head: []string{"changed alone", "to", "req/s per replica", "per GPU", "change (%)"}}
+	for _, x := range a.Sensitivity {
+		row := []string{shortKnob(x.Knob), x.To, report.Figure(x.PerReplica), report.Figure(x.PerGPU), fmt.Sprintf("%+.1f", 100*x.Change)}
+		if x.Reason != "" {
+			row = []string{shortKnob(x.Knob), x.To, "-", "-", "impossible"}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// shortKnob is a field without its block, where that says nothing.
+func shortKnob(path string) string {
+	if name, ok := map[string]string{"hardware.name": "GPU", "model.weight_dtype": "weights", "workload.prefix": "shared prefix"}[path]; ok {
+		return name
+	}
+	return path[strings.LastIndexByte(path, '.')+1:]
 }
 
 func (a *Answer) trials() report.Table {
@@ -67,7 +123,11 @@ func (a *Answer) objectives() report.Table {
 		if o.Met {
 			met = "yes"
 		}
-		t.Rows = append(t.Rows, []string{o.Name, report.Figure(o.Limit), report.Figure(o.Value), met})
+		limit, value := report.Figure(o.Limit), report.Figure(o.Value)
+		if o.Unit != "" {
+			limit, value = limit+o.Unit, value+o.Unit
+		}
+		t.Rows = append(t.Rows, []string{o.Name, limit, value, met})
 	}
 	return t
 }

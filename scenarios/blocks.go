@@ -159,6 +159,12 @@ func (r *reading) hardware(b *block) (h Hardware) {
 	if b.figure("peak_tflops") {
 		h.PeakFLOPS = b.number("peak_tflops", positive(1e7)) * 1e12
 	}
+	if i >= 0 && h.Name != "" {
+		h.Price, h.PriceSource = r.catalogue.GPUs[i].Price, r.catalogue.GPUs[i].Sources["price"]
+	}
+	if b.has("price_per_hour") {
+		h.Price, h.PriceSource = b.number("price_per_hour", positive(1e6)), "given"
+	}
 	return h
 }
 
@@ -246,12 +252,22 @@ func (r *reading) slo(b *block) (all []Objective) {
 	if b.node == nil {
 		return nil
 	}
+	each, goodput := 0, 0
 	for _, name := range slices.Sorted(slices.Values(b.keys)) {
-		o := Objective{Name: name}
-		metric, statistic, _ := strings.Cut(name, "-")
+		o := Objective{Name: name, Metric: name}
+		metric, statistic, found := strings.Cut(name, "-")
 		p, ok := percentile(statistic)
-		if !slices.Contains(metrics, metric) || !ok {
-			r.add(b.get(name), "slo."+name, "must be a metric (%s) and p1 to p99.99, mean or max, such as ttft-p99",
+		switch {
+		case name == "goodput":
+			goodput++
+			o.Share = r.share(b, name)
+			all = append(all, o)
+			continue
+		case !found && (metric == "ttft" || metric == "tpot" || metric == "e2e"):
+			each++
+			o.Each = true
+		case !slices.Contains(metrics, metric) || !ok:
+			r.add(b.get(name), "slo."+name, "must be a metric (%s) and p1 to p99.99, mean or max, such as ttft-p99; ttft, tpot, e2e of each request; or goodput",
 				strings.Join(metrics, ", "))
 			continue
 		}
@@ -259,7 +275,31 @@ func (r *reading) slo(b *block) (all []Objective) {
 		o.Limit = b.duration(name, positive(float64(longest)))
 		all = append(all, o)
 	}
+	if each > 0 && goodput == 0 {
+		r.add(b.node, "slo", "bounds of each request (ttft, tpot, e2e) need goodput, the share of requests that keep them, such as goodput: 99%%")
+	}
+	if goodput > 0 && each == 0 {
+		r.add(b.get("goodput"), "slo.goodput", "needs bounds of each request, such as ttft: 500ms")
+	}
 	return all
+}
+
+// share reads 0.99 or 99%.
+func (r *reading) share(b *block, key string) float64 {
+	n, ok := b.value(key, "a share, such as 99%")
+	if !ok {
+		return 0
+	}
+	text, percent := strings.CutSuffix(n.scalar.Value, "%")
+	x, err := strconv.ParseFloat(text, 64)
+	if percent {
+		x /= 100
+	}
+	if err != nil || !(x > 0 && x <= 1) || len(text) > 20 {
+		r.add(n, join(b.path, key), "must be above 0 and at most 1 or 100%%, is %s", show(n))
+		return 0
+	}
+	return x
 }
 
 // percentile reads pNN, pNN.N, mean or max.

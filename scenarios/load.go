@@ -44,7 +44,35 @@ func Load(nameOrFile string, edits []Edit) (*Scenario, error) {
 		return nil, err
 	}
 	name := strings.TrimSuffix(filepath.Base(from.where), filepath.Ext(from.where))
-	return read(text, from, name, edits)
+	s, err := read(text, from, name, edits)
+	if s != nil {
+		s.written = &written{text, from, name, slices.Clone(edits)}
+	}
+	return s, err
+}
+
+// written is what a scenario was read from.
+type written struct {
+	text  []byte
+	from  *origin
+	name  string
+	edits []Edit
+}
+
+// With is the scenario as it would be with further edits after those it was loaded with. Files that
+// were read for it are not read again. Of a scenario that Load did not make there is none.
+func (s *Scenario) With(edits ...Edit) (*Scenario, error) {
+	w := s.written
+	if w == nil {
+		return nil, errors.New("a scenario that was not loaded can't be edited")
+	}
+	all := slices.Concat(w.edits, edits)
+	other, err := read(w.text, w.from, w.name, all)
+	if err != nil {
+		return nil, err
+	}
+	other.files, other.written = s.files, &written{w.text, w.from, w.name, all}
+	return other, nil
 }
 
 func find(nameOrFile string) ([]byte, *origin, error) {

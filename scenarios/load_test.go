@@ -60,7 +60,7 @@ func TestBaseIsTheArticlesModel(t *testing.T) {
 		},
 		Seed: 42,
 	}
-	s.files = nil
+	s.files, s.written = nil, nil
 	if got, want := fmt.Sprintf("%+v", *s), fmt.Sprintf("%+v", want); got != want {
 		t.Errorf("Load(base) = %s\nwant %s", got, want)
 	}
@@ -95,8 +95,8 @@ func TestAFileIsLaidOverTheBase(t *testing.T) {
 		}},
 		{"slo: {e2e-p99.9: 2s, tpot-mean: 30ms, queue-max: 1m}", nil, func(s *Scenario) bool {
 			return slices.Equal(s.SLO, []Objective{
-				{"e2e-p99.9", "e2e", 99.9, 2 * time.Second}, {"queue-max", "queue", 100, time.Minute},
-				{"tpot-mean", "tpot", 0, 30 * time.Millisecond},
+				{Name: "e2e-p99.9", Metric: "e2e", P: 99.9, Limit: 2 * time.Second}, {Name: "queue-max", Metric: "queue", P: 100, Limit: time.Minute},
+				{Name: "tpot-mean", Metric: "tpot", Limit: 30 * time.Millisecond},
 			})
 		}},
 		// a trace brings its own lengths and number

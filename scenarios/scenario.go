@@ -25,7 +25,8 @@ type Scenario struct {
 
 	Catalogue File `json:",omitzero"` // entries over the embedded ones; its figures are in Model and Hardware
 
-	files *files
+	files   *files
+	written *written
 }
 
 // A Model is what a language model's shape costs.
@@ -50,6 +51,10 @@ type Hardware struct {
 	PeakFLOPS float64 // dense, per second, in the precision that is served
 
 	Spec *Spec `json:",omitempty"` // nil: only the figures are known
+
+	// Price is US$ per hour, 0: not known. It changes no result of a run.
+	Price       float64 `json:"-"`
+	PriceSource string  `json:"-"`
 }
 
 // An Engine is one replica's serving engine; names and meanings are vLLM's.
@@ -163,10 +168,14 @@ func (t Tokens) least() int {
 	return 1
 }
 
-// An Objective is a bound on one figure of the latency.
+// An Objective is a bound on one figure of the latency, or, of goodput, on the share of requests that
+// each keep the bounds without a statistic.
 type Objective struct {
-	Name   string  // as the file gives it: METRIC-STATISTIC
-	Metric string  // ttft, itl, tpot, e2e or queue
+	Name   string  // as the file gives it: METRIC-STATISTIC, METRIC or goodput
+	Metric string  // ttft, itl, tpot, e2e, queue or goodput
 	P      float64 // percentile, in (0, 100); 0 for the mean, 100 for the largest
 	Limit  time.Duration
+
+	Each  bool    `json:",omitzero"` // a bound of every single request, which goodput counts
+	Share float64 `json:",omitzero"` // of goodput, in (0, 1]
 }

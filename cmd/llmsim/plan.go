@@ -34,7 +34,7 @@ the warm-up is left out of what is shown.`,
 			answer, err := plan.Ask(c.Context(), plan.Question{
 				Scenario: s,
 				Fixed:    flags.sets("cluster.replicas"),
-				Progress: progress.Set,
+				Progress: progress.Set, Sensitivity: true,
 			})
 			progress.Done()
 			if err != nil {

@@ -1,0 +1,286 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"llmsim/report"
+	"llmsim/scenarios"
+	"llmsim/sim"
+	"llmsim/sim/rng"
+)
+
+// An estimate is a mean of independent runs.
+type estimate struct {
+	mean, half float64 // and half the width of its 95% confidence interval
+	spread     float64 // standard deviation of the runs
+	runs       int
+}
+
+// low is what all but few runs reach: fourteen of fifteen, if they are spread normally.
+func (e estimate) low() float64 { return max(e.mean-float64(1.5*e.spread), 0) }
+
+// student is the 97.5% point of Student's distribution by the number of runs, one more than its
+// degrees of freedom.
+var student = map[int]float64{2: 12.71, 3: 4.303, 4: 3.182, 6: 2.571, 8: 2.365, 16: 2.131, 32: 2.040}
+
+func estimated(values []float64) (e estimate) {
+	e.runs = len(values)
+	for _, x := range values {
+		e.mean += float64(x / float64(e.runs))
+	}
+	if e.runs < 2 {
+		return e
+	}
+	variance := 0.0
+	for _, x := range values {
+		variance += float64((x-e.mean)*(x-e.mean)) / float64(e.runs-1)
+	}
+	e.spread = math.Sqrt(variance)
+	e.half = student[e.runs] * math.Sqrt(variance/float64(e.runs))
+	return e
+}
+
+// each calls do for 0 to n-1 on all cores, and returns the first error by number. What is done must
+// not depend on the order.
+func each(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		group.Go(func() {
+			for i := range next {
+				errs[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A ceiling is a scenario of which the highest rate is sought that some replicas sustain under its SLO.
+type ceiling struct {
+	pace    *pace
+	s       scenarios.Scenario // open arrivals; Fleet.Replicas as judged
+	service float64            // seconds that a request is worked on when replicas are full
+	seeds   int
+}
+
+// Runs that judge a rate: so many requests at least and at most, of which a fifth come before
+// anything is counted, and so many steps.
+const (
+	leastJudged = 3_000
+	judgedSeeds = 8
+	mostJudged  = 20_000
+	judgedSteps = 1_500_000
+	// A rate is found to this factor.
+	resolution = 1.01
+	// The lowest rate that is tried, as a share of what is served when saturated.
+	leastShare = 1.0 / 64
+)
+
+// sustains says whether a rate is sustained under the SLO in one run.
+func (l *ceiling) sustains(rate float64, seed int) (bool, error) {
+	s := l.s
+	s.Workload.Arrivals.Rate = rate
+	if seed > 0 {
+		s.Seed = rng.New(s.Seed, fmt.Sprintf("judged run %d", seed)).Uint64() >> 1
+	}
+	t, err := newTrial(l.pace, s)
+	if err != nil {
+		return false, err
+	}
+	requests := clamp(int(math.Ceil(float64(services*l.service)*rate)), leastJudged, mostJudged)
+	t.most = judgedSteps
+	t.warm(time.Duration(float64(requests)/rate/5*1e9), s.SLO)
+	if err := t.extend(int64(requests)); err != nil {
+		return false, err
+	}
+	if t.judge(rate).state == fallsBehind || t.recorder.E2E.Count() == 0 {
+		return false, nil
+	}
+	for _, o := range s.SLO {
+		if !o.Each && !t.fare(o).Met {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// highest finds the highest rate below most that is sustained, for each seed, by halving; the same
+// seeds give every configuration the same arrivals. Zero: not even the lowest is.
+func (l *ceiling) highest(most float64) (estimate, error) {
+	rates := make([]float64, l.seeds)
+	search := func(seed int, lo, hi float64) error {
+		for hi > lo*resolution {
+			middle := math.Sqrt(lo * hi)
+			ok, err := l.sustains(middle, seed)
+			if err != nil {
+				return err
+			}
+			if ok {
+				lo = middle
+			} else {
+				hi = middle
+			}
+		}
+		rates[seed] = math.Sqrt(lo * hi)
+		return nil
+	}
+	least := most * leastShare
+	switch ok, err := l.sustains(most/resolution, 0); {
+	case err != nil:
+		return estimate{}, err
+	case ok:
+		rates[0] = most
+	default:
+		// Mostly it is not far below.
+		lo, hi := most/1.2, most
+		for {
+			ok, err := l.sustains(lo, 0)
+			if err != nil {
+				return estimate{}, err
+			}
+			if ok {
+				break
+			}
+			if lo <= least {
+				return estimate{runs: l.seeds}, nil
+			}
+			lo, hi = max(lo/2, least), lo
+		}
+		if err := search(0, lo, hi); err != nil {
+			return estimate{}, err
+		}
+	}
+	// The other seeds start around the first one's.
+	err := each(l.seeds-1, func(i int) error {
+		seed := i + 1
+		lo, hi := rates[0]/1.06, min(rates[0]*1.06, most)
+		for lo > least {
+			ok, err := l.sustains(lo, seed)
+			if err != nil {
+				return err
+			}
+			if ok {
+				break
+			}
+			lo, hi = lo/1.2, lo
+		}
+		for hi < most {
+			ok, err := l.sustains(hi, seed)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			lo, hi = hi, min(hi*1.2, most)
+		}
+		if hi >= most {
+			if ok, err := l.sustains(most/resolution, seed); err != nil || ok {
+				rates[seed] = most
+				return err
+			}
+		}
+		return search(seed, lo, hi)
+	})
+	if err != nil {
+		return estimate{}, err
+	}
+	return estimated(rates), nil
+}
+
+// underSLO is the highest rate of one replica; saturation where nothing more is asked for.
+func underSLO(p *pace, s scenarios.Scenario, sat *saturation, seeds int) (estimate, error) {
+	if !slices.ContainsFunc(s.SLO, func(o scenarios.Objective) bool { return !o.Each }) {
+		return sat.estimate, nil
+	}
+	s.Fleet.Replicas = 1
+	l := ceiling{pace: p, s: s, service: sat.service(), seeds: seeds}
+	e, err := l.highest(sat.mean)
+	e.mean = min(e.mean, sat.mean)
+	return e, err
+}
+
+// Goodput is the share of requests that each keep the bounds of the SLO without a statistic.
+type goodput struct {
+	bounds       []scenarios.Objective
+	kept, served int64
+}
+
+func newGoodput(slo []scenarios.Objective) *goodput {
+	g := new(goodput)
+	for _, o := range slo {
+		if o.Each {
+			g.bounds = append(g.bounds, o)
+		}
+	}
+	if len(g.bounds) == 0 {
+		return nil
+	}
+	return g
+}
+
+// take counts who finished of those that arrived after an instant; refused ones keep nothing.
+func (g *goodput) take(p *sim.Progress, from time.Duration) {
+	for i := range p.Refused {
+		if p.Refused[i].Request.Arrival >= from {
+			g.served++
+		}
+	}
+	for i := range p.Steps {
+		for j := range p.Steps[i].Finished {
+			f := &p.Steps[i].Finished[j]
+			if f.Arrival < from {
+				continue
+			}
+			g.served++
+			kept := true
+			for _, o := range g.bounds {
+				kept = kept && o.Limit >= timeOf(o.Metric, f)
+			}
+			if kept {
+				g.kept++
+			}
+		}
+	}
+}
+
+// timeOf is a finished request's figure; the TPOT of a single token is none.
+func timeOf(metric string, f *sim.Finished) time.Duration {
+	switch metric {
+	case "ttft":
+		return f.FirstToken - f.Arrival
+	case "tpot":
+		return (f.LastToken - f.FirstToken) / time.Duration(max(f.Output-1, 1))
+	}
+	return f.LastToken - f.Arrival
+}
+
+func (g *goodput) share() float64 {
+	if g.served == 0 {
+		return 0
+	}
+	return float64(g.kept) / float64(g.served)
+}
+
+func fareOf(o scenarios.Objective, r *report.Recorder, g *goodput) Objective {
+	if o.Metric == "goodput" {
+		return Objective{Name: o.Name, Limit: 100 * o.Share, Value: millionths(100 * g.share()), Unit: "%", Met: g.share() >= o.Share}
+	}
+	return fare(o, r)
+}
