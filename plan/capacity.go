@@ -1,10 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -77,6 +77,10 @@ type ceiling struct {
 	s       scenarios.Scenario // open arrivals; Fleet.Replicas as judged
 	service float64            // seconds that a request is worked on when replicas are full
 	seeds   int
+	// Requests of a run, and the lowest share of what is served when saturated that is tried; 0:
+	// leastJudged, mostJudged and leastShare.
+	least, most int
+	share       float64
 }
 
 // Runs that judge a rate: so many requests at least and at most, of which a fifth come before
@@ -103,7 +107,9 @@ func (l *ceiling) sustains(rate float64, seed int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	requests := clamp(int(math.Ceil(float64(services*l.service)*rate)), leastJudged, mostJudged)
+	// Each of many replicas needs requests of its own.
+	least := cmp.Or(l.least, leastJudged) * max(1, s.Fleet.Replicas/4)
+	requests := clamp(int(math.Ceil(float64(services*l.service)*rate)), min(least, cmp.Or(l.most, mostJudged)), cmp.Or(l.most, mostJudged))
 	t.most = judgedSteps
 	t.warm(time.Duration(float64(requests)/rate/5*1e9), s.SLO)
 	if err := t.extend(int64(requests)); err != nil {
@@ -140,7 +146,7 @@ func (l *ceiling) highest(most float64) (estimate, error) {
 		rates[seed] = math.Sqrt(lo * hi)
 		return nil
 	}
-	least := most * leastShare
+	least := most * cmp.Or(l.share, leastShare)
 	switch ok, err := l.sustains(most/resolution, 0); {
 	case err != nil:
 		return estimate{}, err
@@ -204,9 +210,12 @@ func (l *ceiling) highest(most float64) (estimate, error) {
 	return estimated(rates), nil
 }
 
+// judged says whether a scenario has an SLO.
+func judged(s *scenarios.Scenario) bool { return len(s.SLO) > 0 }
+
 // underSLO is the highest rate of one replica; saturation where nothing more is asked for.
 func underSLO(p *pace, s scenarios.Scenario, sat *saturation, seeds int) (estimate, error) {
-	if !slices.ContainsFunc(s.SLO, func(o scenarios.Objective) bool { return !o.Each }) {
+	if !judged(&s) {
 		return sat.estimate, nil
 	}
 	s.Fleet.Replicas = 1

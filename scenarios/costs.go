@@ -113,7 +113,7 @@ func (r *reading) operatorsCost(b *block, c *Cost, gpu string) {
 	if i >= 0 {
 		c.take(p.gpus[i].constants)
 	} else {
-		c.Sources = append(c.Sources, "nothing was measured on "+gpu+", constants are defaults: expect 5-20% on TPOT and two to three times that on TTFT near saturation")
+		c.Sources = append(c.Sources, unmeasured+gpu+", constants are defaults: expect 5-20% on TPOT and two to three times that on TTFT near saturation")
 	}
 	c.Preset = presetNames[0]
 	if b.has("preset") {
@@ -179,3 +179,8 @@ func (c Cost) notes() (notes []string) {
 	notes = append(notes, fmt.Sprintf("step times are of the operators model, for an engine that is %s", c.Preset))
 	return append(notes, c.Sources...)
 }
+
+const unmeasured = "nothing was measured on "
+
+// Unmeasured says whether a source of constants is that there is none.
+func Unmeasured(source string) bool { return strings.HasPrefix(source, unmeasured) }

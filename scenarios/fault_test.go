@@ -126,8 +126,8 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 			"chat.yaml:1: workload.prompt_tokens.normal: must be one distribution, is uniform too"},
 		// slo
 		{"slo: {ttft-p99: 0ms}", "chat.yaml:1: slo.ttft-p99: must be positive, is 0ms"},
-		{"slo: {ttft: 1s}", "chat.yaml:1: slo.ttft: must be a metric (ttft, itl, tpot, e2e, queue) and p1 to p99.99, mean or max, such as ttft-p99"},
-		{"slo: {ttft-p100: 1s}", "chat.yaml:1: slo.ttft-p100: must be a metric (ttft, itl, tpot, e2e, queue) and p1 to p99.99, mean or max, such as ttft-p99"},
+		{"slo: {ttft: 1s}", "chat.yaml:1: slo: bounds of each request (ttft, tpot, e2e) need goodput, the share of requests that keep them, such as goodput: 99%"},
+		{"slo: {ttft-p100: 1s}", "chat.yaml:1: slo.ttft-p100: must be a metric (ttft, itl, tpot, e2e, queue) and p1 to p99.99, mean or max, such as ttft-p99; ttft, tpot, e2e of each request; or goodput"},
 		// memory
 		{"model: {parameters_billions: 70}", "chat.yaml:1: model.parameters_billions: model does not fit: weights of 130.39 GiB and " +
 			"one KV block exceed the usable 72.00 GiB of a GPU by 58.39 GiB; tensor_parallel_size 2 is the smallest power of two that fits"},

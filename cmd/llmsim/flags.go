@@ -31,7 +31,7 @@ var direct = []struct{ flag, path, unit, usage string }{
 	{"seed", "seed", "N", "seed of everything drawn at random"},
 	{"policy", "engine.policy", "NAME", "scheduling policy"},
 	{"model", "model.name", "NAME|FILE", "model of the catalogue, also by its Hugging Face name, or a config.json"},
-	{"gpu", "hardware.name", "NAME", "GPU of the catalogue"},
+	{"gpu", "hardware.name", "NAME", "GPU of the catalogue; of plan also any, which compares all"},
 	{"catalogue", "catalogue", "FILE", "more models and GPUs"},
 	{"tp", "engine.tensor_parallel_size", "N", "GPUs that share every layer of one replica"},
 	{"pp", "engine.pipeline_parallel_size", "N", "stages that the layers of one replica are spread over"},
@@ -63,7 +63,19 @@ func (s *scenarioFlags) register(c *cobra.Command) {
 }
 
 // load reads the scenario with all its edits.
-func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
+func (s *scenarioFlags) load() (*scenarios.Scenario, error) { return s.loadOn("") }
+
+// value is what a flag of one field says; empty where it is not given.
+func (s *scenarioFlags) value(flag string) string {
+	if f := s.set.Lookup(flag); f.Changed {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// loadOn is load with a GPU in the place of that of --gpu, unless it is empty, and with more edits
+// at the end.
+func (s *scenarioFlags) loadOn(gpu string, more ...scenarios.Edit) (*scenarios.Scenario, error) {
 	if err := checkGiven(s.set, "scenario", "trace", "slo"); err != nil {
 		return nil, err
 	}
@@ -81,6 +93,9 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 	for _, d := range direct {
 		if f := s.set.Lookup(d.flag); f.Changed {
 			value := f.Value.String()
+			if d.flag == "gpu" && gpu != "" {
+				value = gpu
+			}
 			if d.flag == "model" && isConfig(value) {
 				d.path = "model.config"
 			}
@@ -93,7 +108,7 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 			Value: "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(s.slo) + "}",
 		})
 	}
-	return scenarios.Load(s.scenario, edits)
+	return scenarios.Load(s.scenario, append(edits, more...))
 }
 
 // An input is a file that a run reads.
