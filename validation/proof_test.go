@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"llmsim/internal/shared"
+	"llmsim/report"
 	"llmsim/scenarios"
 	"llmsim/sim"
 )
@@ -66,9 +68,28 @@ func atMost(t *testing.T, what string, got, limit float64) {
 	}
 }
 
+// documented fails with the rows of a table that docs/validation.md does not have as they are.
+func documented(t *testing.T, rows ...string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/validation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if !strings.Contains(string(text), "\n"+row+"\n") {
+			t.Errorf("docs/validation.md must have this row:\n%s", row)
+		}
+	}
+}
+
 // Two real runs of vLLM 0.19, 300 requests each, one whose cache is full most of the time. The
 // constants of their GPUs were fitted to both at once.
 func TestRunsAreMet(t *testing.T) {
+	dir := shared.Data(t, "measured", "vllm-runs")
+	rows := []string{
+		"| TPOT, error of the mean |", "| E2E, error of the mean |", "| TTFT, error of the mean |", "| TPOT, MAPE |", "| E2E, MAPE |", "| TTFT, MAPE |",
+		"| running sequences, each second, mean absolute error |", "| waiting requests, each second |", "| KV in use, each second |",
+	}
 	for _, c := range []struct {
 		run         string
 		tpot, e2e   float64 // MAPE, %; 0: no aim
@@ -78,7 +99,6 @@ func TestRunsAreMet(t *testing.T) {
 		{run: "rtxpro6000-llama-3.1-8b"},
 	} {
 		t.Run(c.run, func(t *testing.T) {
-			dir := shared.Data(t, "measured", "vllm-runs")
 			source := open(t, filepath.Join(dir, c.run+".requests.csv"))[0]
 			p := predict(t, []Source{source}, Options{})
 			g := Judge(p)[0]
@@ -100,12 +120,32 @@ func TestRunsAreMet(t *testing.T) {
 			if kv.n > 0 {
 				t.Logf("KV use (points) %v", kv)
 			}
+			limit := func(x float64, unit string) string {
+				if x == 0 {
+					return " |"
+				}
+				return fmt.Sprintf(" %v%s |", x, unit)
+			}
+			inUse := " not recorded |"
+			if kv.n > 0 {
+				inUse = fmt.Sprintf(" %.2f points |", kv.mae())
+			}
+			for i, cell := range []string{
+				fmt.Sprintf(" %+.2f%% |", 100*e.TPOT.Mean) + limit(2, "%"), fmt.Sprintf(" %+.2f%% |", 100*e.E2E.Mean) + limit(2, "%"),
+				fmt.Sprintf(" %+.2f%% | |", 100*e.TTFT.Mean),
+				fmt.Sprintf(" %.2f%% |", 100*e.TPOT.MAPE) + limit(c.tpot, "%"), fmt.Sprintf(" %.2f%% |", 100*e.E2E.MAPE) + limit(c.e2e, "%"),
+				fmt.Sprintf(" %.2f%% | |", 100*e.TTFT.MAPE),
+				fmt.Sprintf(" %.2f |", running.mae()) + limit(c.running, ""), fmt.Sprintf(" %.2f | |", waiting.mae()), inUse + limit(c.kv, " points"),
+			} {
+				rows[i] += cell
+			}
 			if c.running > 0 {
 				atMost(t, "mean error of running sequences", running.mae(), c.running)
 				atMost(t, "mean error of KV use (points)", kv.mae(), c.kv)
 			}
 		})
 	}
+	documented(t, rows...)
 }
 
 // everySecond compares what an engine told of itself second by second: the scheduler, the cache and
@@ -153,6 +193,9 @@ func everySecond(t *testing.T, source Source, measured map[string][]float64) (ru
 // The half of the closed-loop rows that no constant was fitted to, by model and GPU. Rows that
 // contradict the set-up of their table are no part of it.
 func TestBlindRowsAreMet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("423 simulations")
+	}
 	sources := open(t, shared.Data(t, "measured", "e2e", "vllm-closed-loop.csv"))
 	groups := Judge(predict(t, sources, Options{}))
 	type limits struct{ tpot, ttft float64 } // MAPE and median error, %
@@ -221,6 +264,7 @@ func TestSaturationIsMet(t *testing.T) {
 		}
 		got := float64(tokens) / end.Seconds()
 		t.Logf("%4d clients: %6.0f tokens/s for %6.0f, %+.1f%%", c.clients, got, c.want, 100*(got/c.want-1))
+		documented(t, fmt.Sprintf("| %s | %s | %s | %+.1f%% |", report.Count(int64(c.clients)), report.Count(int64(c.want)), report.Count(int64(math.Round(got))), 100*(got/c.want-1)))
 		atMost(t, fmt.Sprintf("error of tokens/s at %d clients (%%)", c.clients), 100*(got/c.want-1), 10)
 	}
 }
