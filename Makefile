@@ -36,8 +36,9 @@ fuzz: ## fuzz every target for FUZZTIME (20000x: inputs)
 bench: ## run the benchmarks: BENCH (all) for BENCHTIME (1s) each
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) ./... | grep -v 'no test files' | grep -Ev '^(PASS|ok)'
 
-validate: ## errors against the measured runs of $LLMSIM_DATA (../shared/data)
+validate: ## errors against the measured runs of $LLMSIM_DATA (../shared/data), also into docs/validation.md
 	@$(GO) run ./cmd/llmsim validate "$${LLMSIM_DATA:-../shared/data}/measured"
+	@LLMSIM_REQUIRE_DATA=1 $(GO) test -count=1 -run 'TestDocuments/docs/validation.md' ./internal/docscheck -update
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.*')); \
