@@ -69,8 +69,10 @@ type Capacity struct {
 
 // A Bottleneck is what breaks first as the load grows, with its evidence.
 type Bottleneck struct {
-	What    string         `json:"what"`
-	Of      string         `json:"of"` // the run that shows it
+	What string `json:"what"`
+	Of   string `json:"of"` // the run that shows it
+	// Breaks are the SLO's bounds that are missed there, before saturation; empty: saturation is first.
+	Breaks  []string       `json:"breaks,omitempty"`
 	Blocked report.Blocked `json:"blocked"`
 	Bound   report.Bounds  `json:"bound"`
 }

@@ -210,6 +210,44 @@ func (l *ceiling) highest(most float64) (estimate, error) {
 	return estimated(rates), nil
 }
 
+// An edge is one replica just above the highest rate that it sustains under the SLO.
+type edge struct {
+	rate    float64
+	missed  []Objective
+	summary report.Summary
+}
+
+// beyondEdge tells what breaks there; nil where nothing but saturation does.
+func beyondEdge(p *pace, s scenarios.Scenario, under estimate, sat *saturation) (*edge, error) {
+	if !judged(&s) || under.mean == 0 || under.mean > 0.98*sat.mean {
+		return nil, nil
+	}
+	s.Fleet.Replicas = 1
+	for _, over := range []float64{1.05, 1.15, 1.3} {
+		e := &edge{rate: over * under.mean}
+		s.Workload.Arrivals.Rate = e.rate
+		t, err := newTrial(p, s)
+		if err != nil {
+			return nil, err
+		}
+		t.most = judgedSteps
+		t.warm(time.Duration(leastJudged/e.rate/5*1e9), s.SLO)
+		if err := t.extend(leastJudged); err != nil {
+			return nil, err
+		}
+		for _, o := range s.SLO {
+			if fared := t.fare(o); !o.Each && !fared.Met {
+				e.missed = append(e.missed, fared)
+			}
+		}
+		if len(e.missed) > 0 {
+			e.summary = t.recorder.Summary(report.Identity{})
+			return e, nil
+		}
+	}
+	return nil, nil
+}
+
 // judged says whether a scenario has an SLO.
 func judged(s *scenarios.Scenario) bool { return len(s.SLO) > 0 }
 
@@ -223,6 +261,85 @@ func underSLO(p *pace, s scenarios.Scenario, sat *saturation, seeds int) (estima
 	e, err := l.highest(sat.mean)
 	e.mean = min(e.mean, sat.mean)
 	return e, err
+}
+
+// How far a trace's speed is looked for, and what a replay may take.
+const (
+	speedResolution = 1.03
+	mostSpeedup     = 1024
+	speedSteps      = 1_500_000
+)
+
+// speedup finds the most times as fast as which a trace's requests may come so that the scenario's
+// replicas keep up under the SLO; 0: none that was tried, or a replay takes too many steps.
+func speedup(p *pace, s scenarios.Scenario) (float64, error) {
+	written := max(s.Workload.Arrivals.Speedup, 1e-9)
+	tooLong := false
+	holds := func(factor float64) (bool, error) {
+		s := s
+		s.Workload.Arrivals.Speedup = written * factor
+		t, err := newTrial(p, s)
+		if err != nil {
+			return false, err
+		}
+		t.warm(0, s.SLO)
+		t.most = speedSteps
+		if err := t.extend(math.MaxInt64); err != nil {
+			return false, err
+		}
+		if !t.ended {
+			tooLong = true
+			return false, nil
+		}
+		if t.atOnce() || !t.drains() || t.recorder.E2E.Count() == 0 {
+			return false, nil
+		}
+		for _, o := range s.SLO {
+			if !o.Each && !t.fare(o).Met {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	lo, hi := 1.0, 1.0
+	for {
+		ok, err := holds(lo)
+		if err != nil || tooLong {
+			return 0, err
+		}
+		if ok {
+			break
+		}
+		if lo < 1.0/mostSpeedup {
+			return 0, nil
+		}
+		lo, hi = lo/2, lo
+	}
+	for hi == lo {
+		if hi *= 2; hi > mostSpeedup {
+			return lo, nil
+		}
+		ok, err := holds(hi)
+		if err != nil || tooLong {
+			return 0, err
+		}
+		if ok {
+			lo = hi
+		}
+	}
+	for hi > lo*speedResolution {
+		middle := math.Sqrt(lo * hi)
+		ok, err := holds(middle)
+		if err != nil || tooLong {
+			return 0, err
+		}
+		if ok {
+			lo = middle
+		} else {
+			hi = middle
+		}
+	}
+	return lo, nil
 }
 
 // Goodput is the share of requests that each keep the bounds of the SLO without a statistic.

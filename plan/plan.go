@@ -12,14 +12,15 @@ import (
 // A plan under way.
 type planning struct {
 	pace
-	q      Question
-	rate   float64 // offered, requests per second; 0 when the workload has none
-	answer *Answer
-	sat    *saturation
-	under  estimate    // of one replica under the SLO, if sat
-	alone  []Objective // that even requests alone on a replica miss; nil if it was not asked
-	tried  map[int]*outcome
-	steps  int // of all trials
+	q       Question
+	rate    float64 // offered, requests per second; 0 when the workload has none
+	answer  *Answer
+	sat     *saturation
+	under   estimate    // of one replica under the SLO, if sat
+	speedup float64     // of a trace, that the answer's replicas keep up with
+	alone   []Objective // that even requests alone on a replica miss; nil if it was not asked
+	tried   map[int]*outcome
+	steps   int // of all trials
 }
 
 type outcome struct {
@@ -58,6 +59,9 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 			if p.under, err = underSLO(&p.pace, *s, p.sat, judgedSeeds); err != nil {
 				return nil, err
 			}
+			if p.edge, err = beyondEdge(&p.pace, *s, p.under, p.sat); err != nil {
+				return nil, err
+			}
 		}
 	}
 	var o *outcome
@@ -68,6 +72,13 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if s.Workload.Arrivals.Process == "trace" && q.Sensitivity {
+		fleet := *s
+		fleet.Fleet.Replicas = o.replicas
+		if p.speedup, err = speedup(&p.pace, fleet); err != nil {
+			return nil, err
+		}
 	}
 	if err := p.sensitivities(); err != nil {
 		return nil, err

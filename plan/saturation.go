@@ -45,15 +45,18 @@ func saturate(p *pace, s scenarios.Scenario, runs int) (*saturation, error) {
 	requests := longEnough(slots)
 	served, standing := 0.0, false
 	for rate := leastRate; rate <= mostRate && !standing; rate *= 4 {
-		// A short run tells that nobody waits.
-		t, err := saturated(p, s, rate, leastSaturated/16, false)
+		// A short run tells that nobody waits, unless arrivals come in bursts.
+		if s.Workload.Arrivals.CV <= 1 {
+			t, err := saturated(p, s, rate, leastSaturated/16, false)
+			if err != nil {
+				return nil, err
+			}
+			if _, standing := t.throughput(); !standing && rate < mostRate/4 {
+				continue
+			}
+		}
+		t, err := saturated(p, s, rate, requests/2, true)
 		if err != nil {
-			return nil, err
-		}
-		if _, standing = t.throughput(); !standing && rate < mostRate/4 {
-			continue
-		}
-		if t, err = saturated(p, s, rate, requests/2, true); err != nil {
 			return nil, err
 		}
 		if served, standing = t.throughput(); standing {

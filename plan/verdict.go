@@ -31,13 +31,36 @@ func (p *planning) conclude(o *outcome) {
 		of = p.sat.summary
 		a.Bottleneck.Of = "one replica, saturated"
 	}
+	if p.speedup > 0 {
+		each := o.summary.Throughput.Offered * p.speedup / float64(o.replicas)
+		a.Capacity = &Capacity{
+			Speedup: millionths(p.speedup), Headroom: millionths(p.speedup - 1),
+			PerReplica: millionths(each), CI: [2]float64{millionths(each), millionths(each * speedResolution)},
+			PerGPU: millionths(each / float64(s.Engine.GPUs())), Runs: 1,
+		}
+	}
 	a.Price = priced(s.Hardware.Price, s.Hardware.PriceSource, a.GPUs, o.summary.Throughput.Completed, o.summary.Throughput.Output)
 	if a.Sensitivity == nil {
 		a.Sensitivity = []Sensitivity{}
 	}
 	slices.SortStableFunc(a.Sensitivity, func(x, y Sensitivity) int { return cmp.Compare(y.Change, x.Change) })
+	if p.edge != nil {
+		of = p.edge.summary
+		a.Bottleneck.Of = fmt.Sprintf("one replica at %s req/s", report.Figure(p.edge.rate))
+	}
 	a.Bottleneck.Blocked, a.Bottleneck.Bound = of.Blocked, of.Bound
 	a.Bottleneck.What = bottleneck(p, of)
+	if p.edge != nil {
+		var missed []string
+		for _, o := range p.edge.missed {
+			missed = append(missed, o.Name)
+		}
+		a.Bottleneck.Breaks = missed
+		a.Bottleneck.What = fmt.Sprintf("%s, long before the replica is saturated; %s", strings.Join(missed, " and "), a.Bottleneck.What)
+		if p.edge.rate > 0.85*p.sat.mean {
+			a.Bottleneck.What = strings.Replace(a.Bottleneck.What, ", long before", ", before", 1)
+		}
+	}
 	a.Verdict.Reason = p.reason(o)
 	for _, objective := range p.alone {
 		a.Verdict.Reason += fmt.Sprintf("; no number of replicas helps: %s of requests that have a replica to themselves is %s ms",

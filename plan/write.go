@@ -38,13 +38,15 @@ func (a *Answer) write(w io.Writer, table func(report.Table, io.Writer) error, r
 			p.PerHour, dollars(p.PerMillionOutput), dollars(p.PerThousand), p.PerGPUHour, p.Source)) + space)
 	}
 	b.WriteString("\n" + report.Wrap(fmt.Sprintf("%sWhat breaks first%s (%s): %s.", strong, strong, a.Bottleneck.Of, a.Bottleneck.What)) + "\n")
-	for i, t := range []report.Table{a.sensitivity(), a.objectives(), a.trials(), a.memory()} {
+	first := true
+	for _, t := range []report.Table{a.sensitivity(), a.objectives(), a.trials(), a.memory()} {
 		if len(t.Rows) == 0 {
 			continue
 		}
-		if i > 0 {
+		if !first {
 			b.WriteString("\n")
 		}
+		first = false
 		if err := table(t, &b); err != nil {
 			return err
 		}
@@ -62,6 +64,9 @@ func (a *Answer) capacity() string {
 	under := ""
 	if len(a.SLO) > 0 {
 		under = " under the SLO"
+	}
+	if c.Speedup > 0 {
+		return fmt.Sprintf("The trace may come %s times as fast%s before %s no longer keep%s up.", report.Figure(c.Speedup), under, plural(a.Replicas, "replica"), third(a.Replicas))
 	}
 	text := fmt.Sprintf("One replica sustains %s req/s%s", interval(c.PerReplica, (c.CI[1]-c.CI[0])/2), under)
 	if len(a.SLO) > 0 {
