@@ -17,6 +17,7 @@ type planning struct {
 	answer  *Answer
 	sat     *saturation
 	under   estimate    // of one replica under the SLO, if sat
+	edge    *edge       // nil: saturation breaks first
 	speedup float64     // of a trace, that the answer's replicas keep up with
 	alone   []Objective // that even requests alone on a replica miss; nil if it was not asked
 	tried   map[int]*outcome
