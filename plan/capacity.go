@@ -219,7 +219,7 @@ type edge struct {
 
 // beyondEdge tells what breaks there; nil where nothing but saturation does.
 func beyondEdge(p *pace, s scenarios.Scenario, under estimate, sat *saturation) (*edge, error) {
-	if !judged(&s) || under.mean == 0 || under.mean > 0.98*sat.mean {
+	if !judged(&s) || under.mean == 0 || under.mean > 0.98*sat.low() {
 		return nil, nil
 	}
 	s.Fleet.Replicas = 1
@@ -258,8 +258,11 @@ func underSLO(p *pace, s scenarios.Scenario, sat *saturation, seeds int) (estima
 	}
 	s.Fleet.Replicas = 1
 	l := ceiling{pace: p, s: s, service: sat.service(), seeds: seeds}
-	e, err := l.highest(sat.mean)
-	e.mean = min(e.mean, sat.mean)
+	// What a burst may keep from draining is not sustained, however long it went well.
+	e, err := l.highest(sat.low())
+	if e.mean >= sat.low() {
+		e.half, e.spread = sat.half, 0
+	}
 	return e, err
 }
 

@@ -101,7 +101,7 @@ func Compare(ctx context.Context, candidates []Candidate, progress func(int64)) 
 			one := *e.s
 			one.Fleet.Replicas = 1
 			l := ceiling{pace: p, s: one, service: sat.service(), seeds: comparedSeeds, least: comparedRequests, share: 1.0 / 8}
-			if under, err = l.highest(sat.mean); err != nil {
+			if under, err = l.highest(sat.low()); err != nil {
 				return err
 			}
 		}

@@ -45,13 +45,15 @@ func saturate(p *pace, s scenarios.Scenario, runs int) (*saturation, error) {
 	requests := longEnough(slots)
 	served, standing := 0.0, false
 	for rate := leastRate; rate <= mostRate && !standing; rate *= 4 {
-		// A short run tells that nobody waits, unless arrivals come in bursts.
+		// A short run in which most requests have left tells that nobody waits, unless
+		// arrivals come in bursts.
 		if s.Workload.Arrivals.CV <= 1 {
-			t, err := saturated(p, s, rate, leastSaturated/16, false)
+			t, err := saturated(p, s, rate, leastSaturated/16, true)
 			if err != nil {
 				return nil, err
 			}
-			if _, standing := t.throughput(); !standing && rate < mostRate/4 {
+			left := t.recorder.Summary(report.Identity{}).Requests.Completed
+			if _, standing := t.throughput(); !standing && left > t.arrived*8/10 {
 				continue
 			}
 		}
