@@ -17,6 +17,12 @@ func (e Engine) expertGroup() (gpus int, wholeExperts bool) {
 	return e.TensorParallelSize * e.DataParallelSize, e.EnableExpertParallel
 }
 
+// sharedWhole says whether each GPU has all of the shared experts: vLLM then gives every GPU of a
+// rank a part of the rank's tokens.
+func (e Engine) sharedWhole() bool {
+	return e.EnableExpertParallel && e.TensorParallelSize > 1 && e.DataParallelSize > 1
+}
+
 // stages spreads layers over the stages of a pipeline as vLLM's get_pp_indices does
 // (vllm/distributed/utils.py): evenly, and of the layers that remain one each to the last stage but
 // one, the one before it, and so on.
@@ -40,8 +46,7 @@ func (a *Architecture) gpuWeights(e Engine, of stretch) float64 {
 	b := a.bytes(of)
 	tp := float64(e.TensorParallelSize)
 	bytes := b.common / tp
-	if e.EnableExpertParallel && e.TensorParallelSize > 1 && e.DataParallelSize > 1 {
-		// Here vLLM gives every GPU of a rank tokens of its own, and all of the shared experts.
+	if e.sharedWhole() {
 		bytes += b.shared
 	} else {
 		bytes += b.shared / tp
