@@ -363,6 +363,10 @@ func TestLatentsAreExpandedOnce(t *testing.T) {
 		expand = 61 * heads * 2 * 512 * (128 + 128)
 	)
 	alone := flops(sequence{0, 1024})
+	weights := flops(sequence{0, 1}) - 61*heads*2*(576+512) // of a token, without its attention to itself
+	if want := 1024*weights + 1024*1025/2*pair; math.Abs(alone/want-1) > 1e-9 {
+		t.Errorf("a prompt of 1024 takes %.6g FLOPs, want %.6g", alone, want)
+	}
 	if got, want := flops(sequence{3000, 1024})-alone, 3000.*expand+3000*1024*pair; math.Abs(got/want-1) > 1e-9 {
 		t.Errorf("3000 tokens before a prompt take %.6g FLOPs more, want %.6g", got, want)
 	}

@@ -43,6 +43,16 @@ func TestSmooth(t *testing.T) {
 	}
 }
 
+// Matrices of 16 bits beside those of 8 are multiplied at the peak of 16, routers among them.
+func TestPeakOfALinear(t *testing.T) {
+	for small, seconds := range map[bool]float64{true: 1, false: 2} {
+		o := Operators{PeakFLOPS: 2e6, PlainFLOPS: 1e6, Bandwidth: 1e12, Linears: []Linear{{K: 1000, N: 1000, Count: 1, Element: 1, Small: small}}}
+		if got := o.Model().Explain(Shape{Tokens: 1}).ComputeTime; math.Abs(got-seconds) > 1e-9 {
+			t.Errorf("2e6 FLOPs of 8 bits: %v take %v s, want %v", small, got, seconds)
+		}
+	}
+}
+
 // The experts that a batch reads are as many as when every token draws its own.
 func TestExpertsTouched(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
