@@ -207,7 +207,9 @@ func (r *reading) cost(b *block, s *Scenario) (c Cost) {
 		return c
 	}
 	own := func(key string) bool { n := b.get(key); return n != nil && n.layer > 0 }
-	if n := b.get("model"); n != nil && n.layer == 0 && s.profiled() && !own("step_overhead") && !own("efficiency") {
+	// A model or a GPU that was not found may be one that the catalogue knows.
+	unread := s.Model.Parameters == 0 || s.Hardware.HBMBytes == 0
+	if n := b.get("model"); n != nil && n.layer == 0 && (s.profiled() || unread) && !own("step_overhead") && !own("efficiency") {
 		c.Model = "operators"
 	}
 	if c.Model == "operators" {
@@ -217,11 +219,8 @@ func (r *reading) cost(b *block, s *Scenario) (c Cost) {
 			}
 			b.get(key)
 		}
-		if !s.profiled() {
-			if len(r.faults) == 0 {
-				r.add(b.get("model"), "cost.model", "operators needs a model of known architecture and a GPU of the catalogue")
-			}
-			return c
+		if !s.profiled() && len(r.faults) == 0 {
+			r.add(b.get("model"), "cost.model", "operators needs a model of known architecture and a GPU of the catalogue")
 		}
 		r.operatorsCost(b, &c, s.Hardware.Name)
 		return c

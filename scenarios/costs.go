@@ -42,7 +42,10 @@ var embeddedPresets = sync.OnceValues(func() (presets, error) {
 	p.engines = map[string]constants{}
 	engines := b.block("engines")
 	for _, key := range engines.keys {
-		p.engines[key] = r.constants(r.block(engines.get(key), join("engines", key)))
+		one := r.block(engines.get(key), join("engines", key))
+		c := one.provenance()
+		c.values = r.parameters(one)
+		p.engines[key] = c
 	}
 	gpus := b.block("gpus")
 	for _, key := range gpus.keys {
@@ -53,7 +56,8 @@ var embeddedPresets = sync.OnceValues(func() (presets, error) {
 				g.gpus = append(g.gpus, item.text())
 			}
 		}
-		g.constants = r.constants(one)
+		g.constants = one.provenance()
+		g.values = r.parameters(one)
 		p.gpus = append(p.gpus, g)
 	}
 	b.close()
@@ -64,27 +68,37 @@ var embeddedPresets = sync.OnceValues(func() (presets, error) {
 	return p, nil
 })
 
-// constants reads a block of parameters, and what stands beside them in a file of calibrate.
-func (r *reading) constants(b *block) (c constants) {
+// parameters reads a block of them.
+func (r *reading) parameters(b *block) map[string]float64 {
 	defer b.close()
-	c.values = map[string]float64{}
+	values := map[string]float64{}
 	if b.node == nil {
-		return c
-	}
-	if b.has("source") {
-		c.source = b.word("source", "where the figures are from")
-	}
-	if n := b.get("fitted_on"); n != nil {
-		for _, item := range n.items {
-			if item.scalar != nil {
-				c.fitted = append(c.fitted, strings.ToLower(item.text()))
-			}
-		}
+		return values
 	}
 	for _, p := range cost.Parameters {
 		if b.has(p.Name) {
-			c.values[p.Name] = b.number(p.Name, between(p.Least, p.Most))
+			values[p.Name] = b.number(p.Name, between(p.Least, p.Most))
 		}
+	}
+	return values
+}
+
+// provenance reads where parameters are from, which stands beside them.
+func (b *block) provenance() (c constants) {
+	if b.has("source") {
+		c.source = b.word("source", "where the figures are from")
+	}
+	n := b.get("fitted_on")
+	if n == nil {
+		return c
+	}
+	for _, item := range n.items {
+		if digest := strings.ToLower(item.text()); len(digest) == 64 && strings.Trim(digest, "0123456789abcdef") == "" {
+			c.fitted = append(c.fitted, digest)
+		}
+	}
+	if n.items == nil || len(c.fitted) < len(n.items) {
+		b.add(n, join(b.path, "fitted_on"), "must be a list of SHA-256 digests")
 	}
 	return c
 }
@@ -121,13 +135,12 @@ func (r *reading) operatorsCost(b *block, c *Cost, gpu string) {
 	}
 	c.take(p.engines[c.Preset])
 	if b.has("parameter_file") {
-		if file := r.file(b, "parameter_file"); file.Name != "" && !r.told(b.get("parameter_file")) {
-			c.take(r.parameterFile(b, file))
+		if c.File = r.file(b, "parameter_file"); c.File.Name != "" && !r.told(b.get("parameter_file")) {
+			c.take(r.parameterFile(b, c.File))
 		}
 	}
 	if b.has("parameters") {
-		own := r.constants(b.block("parameters"))
-		own.into(&c.Constants)
+		constants{values: r.parameters(b.block("parameters"))}.into(&c.Constants)
 	}
 }
 
@@ -153,17 +166,8 @@ func (r *reading) parameterFile(b *block, file File) constants {
 	}
 	other := &reading{root: root, faults: faults}
 	top := other.block(root, "")
-	c := other.constants(top.block("parameters"))
-	if top.has("source") {
-		c.source = top.word("source", "where the figures are from")
-	}
-	if n := top.get("fitted_on"); n != nil {
-		for _, item := range n.items {
-			if item.scalar != nil {
-				c.fitted = append(c.fitted, strings.ToLower(item.text()))
-			}
-		}
-	}
+	c := top.provenance()
+	c.values = other.parameters(top.block("parameters"))
 	for _, key := range []string{"standard_error", "held_out"} { // for people
 		top.has(key)
 	}

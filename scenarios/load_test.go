@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"llmsim/sim/cost"
 )
 
 // write puts a scenario into a folder of its own, beside a few files it may name.
@@ -196,6 +198,9 @@ func FuzzScenario(f *testing.F) {
 	}
 	f.Add("a: &x [1]\nb: *x\n", "slo", "{ttft-p99: 1s}")
 	f.Add("workload: {prompt_tokens: {uniform: [1, 2]}}", "workload.arrivals", "{process: closed, concurrency: 3}")
+	const known = "model: {name: qwen3-30b-a3b}\nhardware: {name: h100-sxm}\nengine: {policy: vllm-v1, tensor_parallel_size: 2}\n"
+	f.Add(known+"cost: {preset: in-process, parameters: {kv_efficiency: 0.5}}", "cost.parameters.step_overhead", "1e6")
+	f.Add(known, "cost.parameter_file", "costs.yaml")
 	f.Fuzz(func(t *testing.T, text, path, value string) {
 		from := &origin{layer: 1, where: "fuzz.yaml", place: place{"testdata", false}}
 		s, err := read([]byte(text), from, "fuzz", []Edit{{Path: path, Value: value}})
@@ -207,6 +212,9 @@ func FuzzScenario(f *testing.F) {
 		}
 		if blocks, m := s.KVBlocks(); blocks < 1 || m.KVBytes <= 0 {
 			t.Fatalf("KVBlocks() = %d, %+v of a scenario that loaded", blocks, m)
+		}
+		if took, _ := s.StepCost().StepTime(cost.Shape{Sequences: 1, Tokens: 1, Sampled: 1, Context: 1}); took < 1 || took > 2*longestStep {
+			t.Fatalf("a step of one token takes %v in a scenario that loaded", took)
 		}
 		if _, err := s.Digest(); err != nil && s.Workload.Arrivals.Process != "trace" &&
 			s.Workload.Prompt.Kind != "empirical" && s.Workload.Output.Kind != "empirical" {

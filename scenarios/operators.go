@@ -85,20 +85,31 @@ func (s *Scenario) operators() cost.Operators {
 	if attention.Layers > 0 {
 		o.Attention = append(o.Attention, attention)
 	}
-	mlp := func(width, layers int) {
-		add(a.Hidden, 2*share(width), layers)
-		add(share(width), a.Hidden, layers)
+	mlp := func(width, layers, split int) {
+		inner, first := share(width), len(o.Linears)
+		if split > 1 {
+			inner = width
+		}
+		add(a.Hidden, 2*inner, layers)
+		add(inner, a.Hidden, layers)
+		for i := range o.Linears[first:] {
+			o.Linears[first+i].Split = split
+		}
 		// The activation reads gate and up and writes their product.
-		o.ActivationBytes += 2 * float64(3*share(width)) * float64(layers)
+		o.ActivationBytes += float64(float64(2*3*share(width)) * float64(layers))
 	}
-	mlp(a.Intermediate, a.Layers-sparse)
-	mlp(a.SharedIntermediate, sparse)
+	mlp(a.Intermediate, a.Layers-sparse, 1)
+	if e.sharedWhole() {
+		mlp(a.SharedIntermediate, sparse, tp)
+	} else {
+		mlp(a.SharedIntermediate, sparse, 1)
+	}
 	// Norms read and write the hidden states, the rotary embedding queries and keys.
-	o.ActivationBytes += 2 * float64(2*a.NormsPerLayer*a.Hidden+2*row) * float64(a.Layers)
+	o.ActivationBytes += float64(float64(2*(2*a.NormsPerLayer*a.Hidden+2*row)) * float64(a.Layers))
 	if sparse > 0 {
 		o.Linears = append(o.Linears, cost.Linear{K: a.Hidden, N: a.Experts, Count: sparse, Element: 2})
 		group, _ := e.expertGroup()
-		matrices := 3 * float64(a.Hidden) * float64(a.MoEIntermediate)
+		matrices := float64(float64(3*a.Hidden) * float64(a.MoEIntermediate))
 		o.Experts = cost.Experts{
 			Layers: sparse, Count: a.Experts, PerToken: a.ExpertsPerToken,
 			Bytes: float64(matrices * a.Weights.bits() / 8),

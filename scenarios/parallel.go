@@ -17,6 +17,12 @@ func (e Engine) expertGroup() (gpus int, wholeExperts bool) {
 	return e.TensorParallelSize * e.DataParallelSize, e.EnableExpertParallel
 }
 
+// sharedWhole says whether each GPU has all of the shared experts: vLLM then gives every GPU of a
+// rank a part of the rank's tokens.
+func (e Engine) sharedWhole() bool {
+	return e.EnableExpertParallel && e.TensorParallelSize > 1 && e.DataParallelSize > 1
+}
+
 // stages spreads layers over the stages of a pipeline as vLLM's get_pp_indices does
 // (vllm/distributed/utils.py): evenly, and of the layers that remain one each to the last stage but
 // one, the one before it, and so on.
@@ -40,8 +46,7 @@ func (a *Architecture) gpuWeights(e Engine, of stretch) float64 {
 	b := a.bytes(of)
 	tp := float64(e.TensorParallelSize)
 	bytes := b.common / tp
-	if e.EnableExpertParallel && e.TensorParallelSize > 1 && e.DataParallelSize > 1 {
-		// Here vLLM gives every GPU of a rank tokens of its own, and all of the shared experts.
+	if e.sharedWhole() {
 		bytes += b.shared
 	} else {
 		bytes += b.shared / tp
@@ -113,13 +118,14 @@ func quoted(model string) string {
 	return shorten(model)
 }
 
-// notes is what results rest on where layers or requests are spread over GPUs.
-func (e Engine) notes(a *Architecture, operators bool) (notes []string) {
+// notes is what results rest on where layers or requests are spread over GPUs; linked: it is known how
+// fast these talk to each other, and priced.
+func (e Engine) notes(a *Architecture, operators, linked bool) (notes []string) {
 	if pp := e.PipelineParallelSize; pp > 1 {
 		notes = append(notes, fmt.Sprintf("a step passes the %d stages of the pipeline one after the other, and no other batch is under way meanwhile: "+
 			"latency is that of an engine with little to do, throughput a lower bound", pp))
 	}
-	if tp := e.TensorParallelSize; tp > 1 && !operators {
+	if tp := e.TensorParallelSize; tp > 1 && !linked {
 		notes = append(notes, fmt.Sprintf("tensor parallelism over %d GPUs is ideal: communication between them is free", tp))
 	}
 	if dp := e.DataParallelSize; dp > 1 {
@@ -127,7 +133,9 @@ func (e Engine) notes(a *Architecture, operators bool) (notes []string) {
 			"requests are routed to ranks as to replicas", dp, gpus(e.GPUs()/dp))
 		if a != nil && a.Experts > 0 {
 			note += ", and ranks don't wait for each other, as those that share experts must"
-			if !operators {
+			if operators {
+				note += ", and what they send each other for experts is free"
+			} else {
 				note += ", and the GPUs of each read all experts, not their share"
 			}
 		}

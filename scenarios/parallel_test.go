@@ -235,6 +235,22 @@ func TestPipelineIsNoted(t *testing.T) {
 	}
 }
 
+// What is not priced is said: the way between ranks, and that between GPUs whose links are not known.
+func TestFreeCommunicationIsNoted(t *testing.T) {
+	const ranks, tensor = "what they send each other for experts is free", "communication between them is free"
+	s, err := parallel("qwen3-30b-a3b", "h100-sxm", 2, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(s.notes(), "\n"); !strings.Contains(notes, ranks) || strings.Contains(notes, tensor) {
+		t.Errorf("notes() = %q, want one of ranks and none of tensor parallelism", notes)
+	}
+	s.Hardware.Spec = &Spec{Peaks: s.Hardware.Spec.Peaks}
+	if notes := strings.Join(s.notes(), "\n"); !strings.Contains(notes, tensor) {
+		t.Errorf("notes() without links = %q, want one of tensor parallelism", notes)
+	}
+}
+
 // One of something, written out or not, is the same scenario; two are another.
 func TestDigestOfSizes(t *testing.T) {
 	digest := func(edits ...string) string {

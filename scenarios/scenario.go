@@ -93,6 +93,7 @@ type Cost struct {
 
 	Preset    string         `json:",omitempty"`
 	Constants cost.Constants `json:",omitzero"`
+	File      File           `json:"-"` // what some of the constants were read from
 	Sources   []string       `json:"-"` // of the constants, for people
 	FittedOn  []string       `json:"-"` // SHA-256 of the files that the constants were fitted on
 }

@@ -114,7 +114,8 @@ func (s *Scenario) notes() (notes []string) {
 	}
 	a := s.Model.Architecture
 	operators := s.Cost.Model == "operators"
-	notes = append(notes, s.Engine.notes(a, operators)...)
+	linked := operators && s.Hardware.Spec.NVLink+s.Hardware.Spec.PCIe > 0
+	notes = append(notes, s.Engine.notes(a, operators, linked)...)
 	if operators {
 		notes = append(notes, s.Cost.notes()...)
 	}

@@ -101,7 +101,7 @@ func (r Row) spread(nominal int) (lo, hi int) {
 
 func (r Row) mean(nominal int) float64 {
 	lo, hi := r.spread(nominal)
-	return float64(lo+hi) / 2
+	return float64(float64(lo+hi) / 2)
 }
 
 // Measured is the row's means; E2E is TTFT and the mean output's other tokens.
@@ -119,7 +119,7 @@ func (r Row) otherSetup(tokens int) bool {
 		return false
 	}
 	ran := float64(r.Concurrency) * (t.E2E - t.TTFT) / t.E2E
-	each := r.mean(r.ISL) + r.mean(r.OSL)/2
+	each := r.mean(r.ISL) + float64(r.mean(r.OSL)/2)
 	return r.OSL > 100 && ran < min(float64(r.Concurrency), float64(tokens)/each)/2
 }
 

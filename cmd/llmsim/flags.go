@@ -130,6 +130,7 @@ func (s *scenarioFlags) inputs(loaded *scenarios.Scenario) (all []input) {
 	}{
 		{trace, w.Arrivals.Trace}, {"workload.prompt_tokens.empirical ", w.Prompt.File},
 		{"workload.output_tokens.empirical ", w.Output.File}, {"workload.sessions.turns.empirical ", w.Sessions.Turns.File},
+		{"cost.parameter_file ", loaded.Cost.File},
 	} {
 		if named.file.Path != "" && !named.file.Embedded {
 			all = append(all, input{named.name + named.file.Name, named.file.Path})

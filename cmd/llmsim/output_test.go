@@ -32,6 +32,8 @@ func TestOutputsSpareInputs(t *testing.T) {
 	files := map[string]string{
 		"x.csv": fewRequests, "chat.yaml": fewChat, "list.txt": "10\n20\n",
 		"drawn.yaml":  "workload: {requests: 5, prompt_tokens: {empirical: list.txt}, output_tokens: {empirical: ./list.txt}}\n",
+		"priced.yaml": "model: {name: llama-3.1-8b}\nhardware: {name: h100-sxm}\ncost: {parameter_file: mine.yaml}\n",
+		"mine.yaml":   "parameters: {kv_efficiency: 0.8}\n",
 		"traced.yaml": "workload: {arrivals: {process: trace, file: x.csv}}\n",
 	}
 	inFolder(t, files)
@@ -50,6 +52,7 @@ func TestOutputsSpareInputs(t *testing.T) {
 		{[]string{"--trace", "x.csv", "--requests-out", "link.csv"}, "--requests-out link.csv, --trace x.csv"},
 		{[]string{"--trace", "link.csv", "--steps-out", "second.csv"}, "--steps-out second.csv, --trace link.csv"},
 		{[]string{"--scenario", "traced.yaml", "--requests-out", "x.csv"}, "--requests-out x.csv, workload.arrivals.file x.csv"},
+		{[]string{"--scenario", "priced.yaml", "--requests-out", "mine.yaml"}, "--requests-out mine.yaml, cost.parameter_file mine.yaml"},
 		{[]string{"--scenario", "chat.yaml", "--requests-out", "chat.yaml"}, "--requests-out chat.yaml, --scenario chat.yaml"},
 		{[]string{"--scenario", "drawn.yaml", "--requests-out", "list.txt"}, "--requests-out list.txt, workload.prompt_tokens.empirical list.txt"},
 		{[]string{"--scenario", "sessions", "--set", "workload.output_tokens={empirical: list.txt}", "--steps-out", "list.txt"},

@@ -61,6 +61,14 @@ func BenchmarkSimulate(b *testing.B) {
 		{"E7-80rps-1M-requests-vllm-v1", 1_000_000, 64, []scenarios.Edit{
 			edit("workload.arrivals.rate", "80"), edit("engine.policy", "vllm-v1"),
 		}},
+		{"E7-80rps-1M-requests-vllm-v1-operators-dense", 1_000_000, 64, []scenarios.Edit{
+			edit("workload.arrivals.rate", "80"), edit("engine.policy", "vllm-v1"),
+			edit("model.name", "llama-3.1-8b"), edit("hardware.name", "h200-sxm"),
+		}},
+		{"E7-80rps-1M-requests-vllm-v1-operators-mixture", 1_000_000, 64, []scenarios.Edit{
+			edit("workload.arrivals.rate", "80"), edit("engine.policy", "vllm-v1"),
+			edit("model.name", "qwen3-30b-a3b"), edit("hardware.name", "h200-sxm"), edit("engine.tensor_parallel_size", "2"),
+		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

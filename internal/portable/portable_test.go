@@ -38,7 +38,7 @@ func build(t *testing.T, arch string) string {
 }
 
 var (
-	symbols = `^llmsim/(sim|workload|report|scenarios|plan)[/.]`
+	symbols = `^llmsim/(sim|workload|report|scenarios|plan|validation)[/.]`
 	fused   = regexp.MustCompile(`\bF?N?M(ADD|SUB)[SD]\b`)
 )
 
@@ -131,6 +131,8 @@ func TestSameBytes(t *testing.T) {
 			"--set", "cluster.router=power-of-two-choices",
 			"--set", "workload.prompt_tokens={normal: [500, 200]}",
 			"--set", "cost.efficiency={compute: 0.7, memory: 0.83}"),
+		simulate("--model", "qwen3-30b-a3b", "--gpu", "h100-sxm", "--tp", "2", "--policy", "vllm-v1", "--explain", "--rate", "20", "--requests", "1000"),
+		simulate("--model", "deepseek-v3", "--gpu", "h200-sxm", "--tp", "8", "--policy", "vllm-v1", "--explain", "--rate", "5", "--requests", "200"),
 		{"plan", "--format", "json", "--rate", "80"},
 	} {
 		want, wantRequests := run([]string{amd64}, args...)

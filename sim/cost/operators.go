@@ -42,6 +42,7 @@ type Linear struct {
 	Count   int     // in the whole model
 	Element float64 // bytes of a weight
 	Small   bool    // 8 bits or fewer are multiplied as such
+	Split   int     // GPUs that each multiply a part of the rows with all of it; 0: one does all
 }
 
 // An Attention is the layers that attend in the same way.
@@ -54,8 +55,8 @@ type Attention struct {
 	Dims       int     // the same in a prefill
 	// RowBytes of a token are queries, keys, values and results.
 	RowBytes float64
-	// Expand is the FLOPs that a token of context costs a prefill before it can be attended to:
-	// latent attention's keys and values.
+	// Expand is the FLOPs that a token of context from before the step costs a prefill before it can
+	// be attended to: latent attention's keys and values. Those of the step's own are a Linear's.
 	Expand float64
 	Small  bool // the cache has 8 bits
 }
@@ -151,19 +152,23 @@ func (o Operators) Model() Explainer {
 	c := o.Constants
 	memory := float64(o.Bandwidth * c.GEMMMemoryEfficiency)
 	prepare := func(l Linear, peak, efficiency float64) gemm {
-		elements := float64(l.K) * float64(l.N)
+		elements, part := float64(float64(l.K)*float64(l.N)), 1/float64(max(l.Split, 1))
 		return gemm{
 			count:   float64(l.Count),
-			flops:   float64(2*elements) * float64(l.Count),
+			flops:   float64(float64(2*elements)*float64(l.Count)) * part,
 			bytes:   float64(elements*l.Element) * float64(l.Count),
-			compute: 2 * elements / float64(peak*efficiency),
+			compute: float64(2*elements*part) / float64(peak*efficiency),
 			reads:   float64(elements*l.Element) / memory,
-			rows:    2 * float64(l.K+l.N) / memory,
+			rows:    float64(2*float64(l.K+l.N)*part) / memory,
 			peak:    peak,
 		}
 	}
 	for _, l := range o.Linears {
-		m.gemms = append(m.gemms, prepare(l, o.PeakFLOPS, c.gemmCompute(l.Small)))
+		peak := o.PlainFLOPS
+		if l.Small {
+			peak = o.PeakFLOPS
+		}
+		m.gemms = append(m.gemms, prepare(l, peak, c.gemmCompute(l.Small)))
 	}
 	m.head = prepare(o.Head, o.PlainFLOPS, c.gemmCompute(false))
 	return m
@@ -214,7 +219,7 @@ func (o *operators) Explain(s Shape) (b Breakdown) {
 // ones 1 + sqrt(softness) of either. At 0 they overlap fully, at 1 they add up.
 func smooth(a, b, softness float64) float64 {
 	d := a - b
-	return (a + b + math.Sqrt(float64(d*d)+float64(4*softness)*float64(a*b))) / 2
+	return float64((a + b + math.Sqrt(float64(d*d)+float64(float64(4*softness)*float64(a*b)))) / 2)
 }
 
 func (o *operators) price(s Shape, b *Breakdown) {
@@ -297,20 +302,21 @@ func (o *operators) attend(s Shape, b *Breakdown) {
 			t := smooth(reads, compute, c.RoofSoftness) + float64(float64(c.AttentionRow*1e-9)*float64(float64(s.Decodes)*float64(a.Heads)))
 			b.Time[DecodeAttention] += float64(t * layers)
 			if prefill > 0 {
-				b.Time[MixedBatch] += float64(t*(c.MixedAttentionFactor-1)) * layers
+				b.Time[MixedBatch] += float64(float64(t*(c.MixedAttentionFactor-1)) * layers)
 			}
 			flops += float64(decodeContext * perPair)
 		}
 		if prefill > 0 {
 			perPair = float64(2 * float64(a.Heads) * float64(a.Dims))
-			work := float64(perPair*pairs) + float64(float64(perPair*c.AttentionTile)*prefill) + float64(a.Expand*prefillContext)
+			past := max(prefillContext-prefill, 0)
+			work := float64(perPair*pairs) + float64(float64(perPair*c.AttentionTile)*prefill) + float64(a.Expand*past)
 			compute := work / float64(o.PlainFLOPS*c.AttentionComputeEfficiency)
 			reads := float64(prefillContext*a.ReadBytes) / bandwidth
 			t := smooth(compute, reads, c.RoofSoftness) + float64(a.RowBytes*prefill)/o.Bandwidth
 			b.Time[PrefillAttention] += float64(t * layers)
-			flops += float64(perPair*pairs) + float64(a.Expand*prefillContext)
+			flops += float64(perPair*pairs) + float64(a.Expand*past)
 		}
-		b.ContextBytes += float64((decodeContext+prefillContext)*a.ReadBytes) * layers
+		b.ContextBytes += float64(float64((decodeContext+prefillContext)*a.ReadBytes) * layers)
 		b.FLOPs += float64(flops * layers)
 		b.ComputeTime += float64(flops*layers) / o.PlainFLOPS
 	}
@@ -357,10 +363,14 @@ func (o *operators) talk(rows float64, b *Breakdown) {
 		}
 		// Each GPU sends and gets all but its own part, twice: to reduce, and to gather.
 		each := float64(latency*1e-6) + float64(bytes*float64(2*(tp-1)/tp))/float64(o.LinkBandwidth*efficiency)
-		b.Time[AllReduce] += float64(each*float64(2*o.Layers+1)) + float64(latency*1e-6)*float64(o.Layers*o.NormReductions)
+		b.Time[AllReduce] += float64(each*float64(2*o.Layers+1)) + float64(float64(latency*1e-6)*float64(o.Layers*o.NormReductions))
 	}
 	if o.Stages > 1 && o.LinkBandwidth > 0 {
-		each := float64(c.PCIeLatency*1e-6) + bytes/float64(o.LinkBandwidth*c.LinkEfficiency)
+		efficiency := c.LinkEfficiency
+		if o.PCIe {
+			efficiency = c.PCIeEfficiency
+		}
+		each := float64(c.PCIeLatency*1e-6) + bytes/float64(o.LinkBandwidth*efficiency)
 		b.Time[AllReduce] += float64(each * float64(o.Stages-1))
 	}
 }
