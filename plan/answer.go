@@ -28,7 +28,8 @@ type Answer struct {
 	Replicas   int            `json:"replicas"`
 	GPUs       int            `json:"gpus"` // of all replicas
 	Bottleneck Bottleneck     `json:"bottleneck"`
-	Memory     Memory         `json:"memory"`
+	Memory     Memory         `json:"memory"`          // of several pools, the first's
+	Pools      []Pool         `json:"pools,omitempty"` // if replicas differ
 	SLO        []Objective    `json:"slo,omitempty"`
 	Trials     []Trial        `json:"trials"` // in the order in which they were made
 	Run        report.Summary `json:"run"`    // of the answer's number of replicas
@@ -71,6 +72,14 @@ type Memory struct {
 	KVTokens int     `json:"kv_tokens"`
 	GPUs     int     `json:"gpus_per_replica"`
 	Stage    int     `json:"pipeline_stage,omitempty"` // from 1; 0: there is one
+}
+
+// A Pool is equal replicas of a fleet whose replicas differ.
+type Pool struct {
+	Name     string `json:"name"`
+	Replicas int    `json:"replicas"`
+	GPUs     int    `json:"gpus"` // of all its replicas
+	Memory   Memory `json:"memory"`
 }
 
 // An Objective is one bound of the SLO and how it fared.

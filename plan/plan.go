@@ -42,20 +42,20 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if p.answer.Scenario.Digest, err = s.Digest(); err != nil {
 		return nil, err
 	}
-	blocks, m := s.KVBlocks()
-	p.answer.Memory = Memory{
-		HBM: whole(m.HBMBytes), Reserve: whole(m.ReserveBytes), Weights: whole(m.WeightsBytes),
-		KV: whole(m.KVBytes), Free: whole(m.FreeBytes), KVBlocks: blocks, KVTokens: blocks * s.Engine.BlockSize,
-		GPUs: s.Engine.GPUs(), Stage: m.Stage,
+	p.answer.Memory = memoryOf(s)
+	if s.Mixed() {
+		p.answer.Pools = poolsOf(s)
 	}
 	if open(s) {
 		p.rate = s.Workload.Arrivals.Rate
+	}
+	if open(s) && !s.Mixed() {
 		if p.sat, err = saturate(&p.pace, *s); err != nil {
 			return nil, err
 		}
 	}
 	var o *outcome
-	if q.Fixed || !p.searchable() {
+	if q.Fixed || s.Mixed() || !p.searchable() {
 		o, err = p.try(s.Fleet.Replicas)
 	} else {
 		o, err = p.search()
@@ -65,6 +65,16 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	}
 	p.conclude(o)
 	return p.answer, nil
+}
+
+// memoryOf is how a GPU's is used.
+func memoryOf(s *scenarios.Scenario) Memory {
+	blocks, m := s.KVBlocks()
+	return Memory{
+		HBM: whole(m.HBMBytes), Reserve: whole(m.ReserveBytes), Weights: whole(m.WeightsBytes),
+		KV: whole(m.KVBytes), Free: whole(m.FreeBytes), KVBlocks: blocks, KVTokens: blocks * s.Engine.BlockSize,
+		GPUs: s.Engine.GPUs(), Stage: m.Stage,
+	}
 }
 
 // searchable reports whether more replicas could change the answer: a closed loop offers no more
@@ -200,7 +210,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.recorder = &report.Recorder{}
+	t.recorder = &report.Recorder{PoolOf: s.PoolOf()}
 	requests := int64(math.MaxInt64)
 	if open(&s) {
 		requests = max(leastRequests, int64(s.Workload.Requests))
@@ -219,7 +229,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 					o.state = keepsUp
 				}
 			}
-			if o.state != unclear || last {
+			if (o.state != unclear && !(s.Mixed() && p.starting(t))) || last {
 				break
 			}
 		}
@@ -245,7 +255,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		again.recorder = &report.Recorder{From: o.warmup}
+		again.recorder = &report.Recorder{From: o.warmup, PoolOf: s.PoolOf()}
 		if err := again.extend(t.arrived); err != nil {
 			return nil, err
 		}

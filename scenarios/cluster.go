@@ -124,7 +124,7 @@ func (s *Scenario) router(purpose string) sim.Router {
 	case "power-of-two-choices":
 		return sim.PowerOfTwo{Stream: rng.New(s.Seed, purpose)}
 	case "prefix-affinity":
-		return sim.NewPrefixAffinity(sim.KnownPieces)
+		return sim.NewPrefixAffinity(sim.KnownBeginnings)
 	}
 	return new(sim.RoundRobin)
 }

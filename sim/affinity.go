@@ -2,26 +2,27 @@ package sim
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
-// KnownPieces is how many pieces of prompts a PrefixAffinity remembers: 4.2 million tokens in
-// pieces of 16.
-const KnownPieces = 1 << 18
+// KnownBeginnings is how many beginnings of prompts a PrefixAffinity of a scenario remembers: those
+// of at least 4,000 prompts of 15,000 tokens in pieces of 16, and of many more that begin alike.
+const KnownBeginnings = 1 << 18
 
 // A PrefixAffinity takes the replica that last was given the longest known beginning of a prompt:
 // its prefix cache may still have it. When that one has more than twice the requests of the least
 // loaded and 8 more, by weight, and for a prompt of which nothing is known, it takes the least
-// loaded, and the prompt's pieces are then known to be there.
+// loaded, and the prompt's beginnings are then known to be there.
 //
-// Of the pieces of all prompts it remembers the Pieces last used; the first piece of a prompt
-// counts as used after those behind it, and so is remembered longer.
+// The beginnings of a prompt are its first 1 to 16 pieces, from there on every second to 32, every
+// fourth to 64, and so on: 72 of a prompt of 2,048 pieces. It remembers those last used; a short one
+// counts as used after the longer ones of the same prompt, and so is remembered longer.
 type PrefixAffinity struct {
-	Pieces int // at least 1
-
-	at      map[uint64]int32 // places of known beginnings
-	known   []known          // a ring by use, from the head on: known[0] is the head alone
-	lengths []uint64         // the beginnings of the prompt being routed, shortest first
+	most       int
+	at         map[uint64]int32 // places of known beginnings
+	known      []known          // a ring by use, from the head on: known[0] is the head alone
+	beginnings []uint64         // of the prompt being routed, shortest first
 }
 
 // A known beginning of prompts stands in the ring between one used later and one used earlier.
@@ -31,9 +32,9 @@ type known struct {
 	replica        int32
 }
 
-// NewPrefixAffinity remembers so many pieces.
-func NewPrefixAffinity(pieces int) *PrefixAffinity {
-	return &PrefixAffinity{Pieces: pieces, at: map[uint64]int32{}, known: make([]known, 1)}
+// NewPrefixAffinity remembers so many beginnings, at least one.
+func NewPrefixAffinity(most int) *PrefixAffinity {
+	return &PrefixAffinity{most: max(most, 1), at: map[uint64]int32{}, known: make([]known, 1)}
 }
 
 func (p *PrefixAffinity) Route(a Arrival, loads []Load) int {
@@ -41,19 +42,19 @@ func (p *PrefixAffinity) Route(a Arrival, loads []Load) int {
 	p.begin(a)
 	chosen := least
 	// Whoever knows a beginning knows all shorter ones.
-	if n, _ := slices.BinarySearchFunc(p.lengths, true, func(beginning uint64, _ bool) int {
+	if n, _ := slices.BinarySearchFunc(p.beginnings, true, func(beginning uint64, _ bool) int {
 		if _, ok := p.at[beginning]; ok {
 			return -1
 		}
 		return 0
 	}); n > 0 {
-		replica := p.known[p.at[p.lengths[n-1]]].replica
+		replica := p.known[p.at[p.beginnings[n-1]]].replica
 		i, ok := slices.BinarySearchFunc(loads, replica, func(l Load, r int32) int { return cmp.Compare(l.Replica, r) })
 		if ok && !overloaded(&loads[i], &loads[least]) {
 			chosen = i
 		}
 	}
-	for _, beginning := range slices.Backward(p.lengths) {
+	for _, beginning := range slices.Backward(p.beginnings) {
 		p.use(beginning, loads[chosen].Replica)
 	}
 	return chosen
@@ -69,19 +70,21 @@ func overloaded(l, least *Load) bool {
 // begin lists the beginnings of a prompt, each a hash of its pieces. A piece that the prompt only
 // starts may hold tokens of the answer, and counts only if there is no other.
 func (p *PrefixAffinity) begin(a Arrival) {
-	p.lengths = p.lengths[:0]
+	p.beginnings = p.beginnings[:0]
 	if len(a.Prefix) == 0 || a.PrefixBlock < 1 {
 		return
 	}
-	n := min(len(a.Prefix), max(a.Prompt/a.PrefixBlock, 1), p.Pieces)
+	n := min(len(a.Prefix), max(a.Prompt/a.PrefixBlock, 1))
 	hash := uint64(a.PrefixBlock)
-	for _, piece := range a.Prefix[:n] {
+	for i, piece := range a.Prefix[:n] {
 		// The finalizer of SplitMix64, a bijection.
 		hash = (hash ^ piece) + 0x9e3779b97f4a7c15
 		hash = (hash ^ hash>>30) * 0xbf58476d1ce4e5b9
 		hash = (hash ^ hash>>27) * 0x94d049bb133111eb
 		hash ^= hash >> 31
-		p.lengths = append(p.lengths, hash)
+		if length := i + 1; length&(1<<max(bits.Len(uint(length))-4, 0)-1) == 0 && len(p.beginnings) < p.most {
+			p.beginnings = append(p.beginnings, hash)
+		}
 	}
 }
 
@@ -91,7 +94,7 @@ func (p *PrefixAffinity) use(beginning uint64, replica int32) {
 	switch {
 	case ok:
 		p.leave(i)
-	case len(p.known) <= p.Pieces:
+	case len(p.known) <= p.most:
 		i = int32(len(p.known))
 		p.known = append(p.known, known{})
 	default:
