@@ -196,6 +196,9 @@ func FuzzScenario(f *testing.F) {
 	}
 	f.Add("a: &x [1]\nb: *x\n", "slo", "{ttft-p99: 1s}")
 	f.Add("workload: {prompt_tokens: {uniform: [1, 2]}}", "workload.arrivals", "{process: closed, concurrency: 3}")
+	f.Add(twoPools, "cluster.pools.long.replicas", "3")
+	f.Add(twoPools, "cluster.pools", "[{name: a, tp: 2}, {name: b, accepts: {prompt_tokens: [1, 0]}}]")
+	f.Add("cluster: {split_prompt_tokens: [9], pools: [{name: a}, {name: b, cost: {step_overhead: 1ms}}]}", "cluster.pools.1", "{weight: 2}")
 	f.Fuzz(func(t *testing.T, text, path, value string) {
 		from := &origin{layer: 1, where: "fuzz.yaml", place: place{"testdata", false}}
 		s, err := read([]byte(text), from, "fuzz", []Edit{{Path: path, Value: value}})
@@ -205,8 +208,10 @@ func FuzzScenario(f *testing.F) {
 			}
 			return
 		}
-		if blocks, m := s.KVBlocks(); blocks < 1 || m.KVBytes <= 0 {
-			t.Fatalf("KVBlocks() = %d, %+v of a scenario that loaded", blocks, m)
+		for _, p := range s.Pools() {
+			if blocks, m := p.KVBlocks(); blocks < 1 || m.KVBytes <= 0 {
+				t.Fatalf("KVBlocks() = %d, %+v of a scenario that loaded", blocks, m)
+			}
 		}
 		if _, err := s.Digest(); err != nil && s.Workload.Arrivals.Process != "trace" &&
 			s.Workload.Prompt.Kind != "empirical" && s.Workload.Output.Kind != "empirical" {
