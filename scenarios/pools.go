@@ -152,7 +152,7 @@ func (r *reading) pools(b *block, s *Scenario) {
 			r.add(list.astray.fields[key], join("cluster.pools", key), "there is no such pool, %s", suggest(key, names))
 		}
 	}
-	told := map[Fault]bool{}
+	told, unknown := map[Fault]bool{}, map[*node]bool{}
 	for _, f := range r.faults {
 		told[f] = true
 	}
@@ -162,6 +162,13 @@ func (r *reading) pools(b *block, s *Scenario) {
 			r.add(item, join(path, "name"), "must be another than that of pool %d, is %q", slices.Index(names, names[i]), shorten(names[i]))
 		}
 		in := r.pool(item, path, s)
+		// A key that is unknown to one pool of what is said for all is unknown to each.
+		in.unknown = slices.DeleteFunc(in.unknown, func(u unknownKey) bool {
+			before := unknown[u.key]
+			unknown[u.key] = true
+			return before
+		})
+		in.tellUnknown()
 		for _, f := range in.faults {
 			// What is wrong for every pool is said once.
 			if !told[f] {
@@ -238,7 +245,6 @@ func (r *reading) pool(item *node, path string, s *Scenario) *reading {
 	one := *s
 	one.Fleet = Fleet{Replicas: p.Replicas, Router: s.Fleet.Router}
 	in.machine(in.block(in.root, ""), &one)
-	in.tellUnknown()
 	in.part = &one
 	p.Model, p.Hardware, p.Engine, p.Cost = one.Model, one.Hardware, one.Engine, one.Cost
 	s.Fleet.Pools = append(s.Fleet.Pools, p)

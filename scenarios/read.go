@@ -13,7 +13,7 @@ type reading struct {
 	faults  Faults
 	wrong   []*node  // what the faults found here are of
 	known   []string // paths that were asked for
-	unknown []unknown
+	unknown []unknownKey
 
 	catalogue Catalogue
 	chosen    chosen
@@ -25,7 +25,7 @@ type reading struct {
 	part   *Scenario
 }
 
-type unknown struct {
+type unknownKey struct {
 	key      *node
 	path     string
 	siblings []string
@@ -103,7 +103,7 @@ func (b *block) close() {
 	}
 	for _, key := range b.keys {
 		if !slices.Contains(b.asked, key) {
-			b.unknown = append(b.unknown, unknown{b.fields[key], join(b.path, key), b.asked})
+			b.unknown = append(b.unknown, unknownKey{b.fields[key], join(b.path, key), b.asked})
 		}
 	}
 }
