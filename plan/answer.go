@@ -33,7 +33,8 @@ type Answer struct {
 	Bottleneck Bottleneck `json:"bottleneck"`
 	// Sensitivity is what a replica would sustain with one setting changed, the largest gain first.
 	Sensitivity []Sensitivity  `json:"sensitivity"`
-	Memory      Memory         `json:"memory"`
+	Memory      Memory         `json:"memory"`          // of several pools, the first's
+	Pools       []Pool         `json:"pools,omitempty"` // if replicas differ
 	Notes       []string       `json:"notes,omitempty"`
 	SLO         []Objective    `json:"slo,omitempty"`
 	Trials      []Trial        `json:"trials"` // in the order in which they were made
@@ -89,6 +90,14 @@ type Memory struct {
 	KVTokens int     `json:"kv_tokens"`
 	GPUs     int     `json:"gpus_per_replica"`
 	Stage    int     `json:"pipeline_stage,omitempty"` // from 1; 0: there is one
+}
+
+// A Pool is equal replicas of a fleet whose replicas differ.
+type Pool struct {
+	Name     string `json:"name"`
+	Replicas int    `json:"replicas"`
+	GPUs     int    `json:"gpus"` // of all its replicas
+	Memory   Memory `json:"memory"`
 }
 
 // An Objective is one bound of the SLO and how it fared, in milliseconds; goodput in percent.

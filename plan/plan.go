@@ -45,14 +45,14 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if p.answer.Scenario.Digest, err = s.Digest(); err != nil {
 		return nil, err
 	}
-	blocks, m := s.KVBlocks()
-	p.answer.Memory = Memory{
-		HBM: whole(m.HBMBytes), Reserve: whole(m.ReserveBytes), Weights: whole(m.WeightsBytes),
-		KV: whole(m.KVBytes), Free: whole(m.FreeBytes), KVBlocks: blocks, KVTokens: blocks * s.Engine.BlockSize,
-		GPUs: s.Engine.GPUs(), Stage: m.Stage,
+	p.answer.Memory = memoryOf(s)
+	if s.Mixed() {
+		p.answer.Pools = poolsOf(s)
 	}
 	if open(s) {
 		p.rate = s.Workload.Arrivals.Rate
+	}
+	if open(s) && !s.Mixed() {
 		if p.sat, err = saturate(&p.pace, *s, saturatedRuns); err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 		}
 	}
 	var o *outcome
-	if q.Fixed || !p.searchable() {
+	if q.Fixed || s.Mixed() || !p.searchable() {
 		o, err = p.try(s.Fleet.Replicas)
 	} else {
 		o, err = p.search()
@@ -94,6 +94,16 @@ func (p *planning) low() float64 {
 		return min(low, p.sat.low())
 	}
 	return p.sat.low()
+}
+
+// memoryOf is how a GPU's is used.
+func memoryOf(s *scenarios.Scenario) Memory {
+	blocks, m := s.KVBlocks()
+	return Memory{
+		HBM: whole(m.HBMBytes), Reserve: whole(m.ReserveBytes), Weights: whole(m.WeightsBytes),
+		KV: whole(m.KVBytes), Free: whole(m.FreeBytes), KVBlocks: blocks, KVTokens: blocks * s.Engine.BlockSize,
+		GPUs: s.Engine.GPUs(), Stage: m.Stage,
+	}
 }
 
 // searchable reports whether more replicas could change the answer: a closed loop offers no more
@@ -230,6 +240,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 		return nil, err
 	}
 	t.warm(0, s.SLO)
+	t.recorder.PoolOf = s.PoolOf()
 	requests := int64(math.MaxInt64)
 	if open(&s) {
 		requests = max(leastRequests, int64(s.Workload.Requests))
@@ -248,7 +259,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 					o.state = keepsUp
 				}
 			}
-			if o.state != unclear || last {
+			if (o.state != unclear && !(s.Mixed() && p.starting(t))) || last {
 				break
 			}
 		}
@@ -275,6 +286,7 @@ func (p *planning) try(replicas int) (*outcome, error) {
 			return nil, err
 		}
 		again.warm(o.warmup, s.SLO)
+		again.recorder.PoolOf = s.PoolOf()
 		if err := again.extend(t.arrived); err != nil {
 			return nil, err
 		}

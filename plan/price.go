@@ -1,5 +1,10 @@
 package plan
 
+import (
+	"llmsim/report"
+	"llmsim/scenarios"
+)
+
 // A Price is that of whole replicas, in US$.
 type Price struct {
 	PerGPUHour       float64 `json:"per_gpu_hour"`
@@ -7,6 +12,23 @@ type Price struct {
 	PerMillionOutput float64 `json:"per_million_output_tokens"` // at the rate that is served
 	PerThousand      float64 `json:"per_1000_requests"`
 	Source           string  `json:"source"`
+}
+
+// pricedFleet is what a scenario's fleet of so many replicas costs; of several pools, of each its own.
+func pricedFleet(s *scenarios.Scenario, gpus int, served report.Throughput) *Price {
+	if !s.Mixed() {
+		return priced(s.Hardware.Price, s.Hardware.PriceSource, gpus, served.Completed, served.Output)
+	}
+	perHour, all := 0.0, 0
+	for _, pool := range s.Pools() {
+		if pool.Hardware.Price == 0 {
+			return nil
+		}
+		n := pool.Fleet.Replicas * pool.Engine.GPUs()
+		perHour += float64(pool.Hardware.Price * float64(n))
+		all += n
+	}
+	return priced(perHour/float64(all), "on average over the pools", all, served.Completed, served.Output)
 }
 
 // priced is what some GPUs cost while so many requests and output tokens a second are served; nil

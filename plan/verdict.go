@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"llmsim/report"
+	"llmsim/scenarios"
 )
 
 // conclude puts the outcome into words.
@@ -14,6 +15,9 @@ func (p *planning) conclude(o *outcome) {
 	a := p.answer
 	s := p.q.Scenario
 	a.Replicas, a.GPUs = o.replicas, o.replicas*s.Engine.GPUs()
+	if s.Mixed() {
+		a.GPUs = s.GPUs()
+	}
 	a.Run, a.SLO = o.summary, o.slo
 	a.Verdict.Holds = o.holds
 	of := o.summary
@@ -39,7 +43,7 @@ func (p *planning) conclude(o *outcome) {
 			PerGPU: millionths(each / float64(s.Engine.GPUs())), Runs: 1,
 		}
 	}
-	a.Price = priced(s.Hardware.Price, s.Hardware.PriceSource, a.GPUs, o.summary.Throughput.Completed, o.summary.Throughput.Output)
+	a.Price = pricedFleet(s, a.GPUs, o.summary.Throughput)
 	if a.Sensitivity == nil {
 		a.Sensitivity = []Sensitivity{}
 	}
@@ -67,8 +71,11 @@ func (p *planning) conclude(o *outcome) {
 			objective.Name, report.Figure(objective.Value))
 	}
 	if r := o.summary.Requests; r.Refused > 0 {
-		a.Verdict.Reason += fmt.Sprintf("; %s of %s requests are refused, too long for max_model_len or for the KV cache",
-			report.Count(r.Refused), report.Count(r.Arrived))
+		why := "too long for max_model_len or for the KV cache"
+		if s.Mixed() {
+			why = "that no pool accepts and holds"
+		}
+		a.Verdict.Reason += fmt.Sprintf("; %s of %s requests are refused, %s", report.Count(r.Refused), report.Count(r.Arrived), why)
 	}
 	if p.sat != nil {
 		low := p.sat.mean - float64(significance*p.sat.spread)
@@ -86,6 +93,10 @@ func (p *planning) reason(o *outcome) string {
 	if gpus := s.Engine.GPUs(); gpus > 1 {
 		who += fmt.Sprintf(" x %d", gpus)
 	}
+	alone := o.replicas // whose verbs the sentence has
+	if s.Mixed() {
+		who, alone = fleet(s), len(s.Fleet.Pools)+1
+	}
 	switch s.Workload.Arrivals.Process {
 	case "closed":
 		return p.withSLO(o, fmt.Sprintf("%s served the %s at %s req/s; it offers no more than is served, so nothing is said about a rate",
@@ -95,7 +106,7 @@ func (p *planning) reason(o *outcome) string {
 			who, report.Count(o.summary.Requests.Completed), report.Figure(o.summary.VirtualS)))
 	}
 	load := fmt.Sprintf("%g req/s", p.rate)
-	if p.sat == nil {
+	if p.sat == nil && !(s.Mixed() && open(s)) {
 		load = "the " + s.Workload.String()
 	}
 	growth := fmt.Sprintf("backlog growth %.2f +/- %.2f req/s over %s requests",
@@ -111,7 +122,7 @@ func (p *planning) reason(o *outcome) string {
 	case o.summary.Requests.Completed == 0:
 		return fmt.Sprintf("%s completed none of %s requests", who, report.Count(o.summary.Requests.Arrived))
 	case o.state == keepsUp && p.sat == nil:
-		return p.withSLO(o, fmt.Sprintf("%s keep%s up with %s", who, third(o.replicas), load))
+		return p.withSLO(o, fmt.Sprintf("%s keep%s up with %s", who, third(alone), load))
 	case o.state == keepsUp && p.rate < p.sat.low()*float64(o.replicas):
 		return p.withSLO(o, fmt.Sprintf("%s sustain%s %s, %s%% below saturation at %s req/s", who, third(o.replicas), load,
 			report.Percent(1-p.rate/(p.sat.mean*float64(o.replicas))),
@@ -119,8 +130,12 @@ func (p *planning) reason(o *outcome) string {
 	case o.state == keepsUp:
 		return fmt.Sprintf("%s kept up with %s for %s simulated seconds, but %s, and now and then below %s: a burst that fills them may never drain",
 			who, load, report.Figure(o.summary.VirtualS), saturates, report.Figure(p.sat.low()*float64(o.replicas)))
+	case o.state == fallsBehind && s.Mixed() && open(s):
+		return fmt.Sprintf("overload: with %s the queue of %s grows without bound (%s)", load, who, growth)
+	case s.Mixed() && open(s):
+		return fmt.Sprintf("too close to saturation to tell: %s at %s: %s", who, load, growth)
 	case o.state == fallsBehind && p.sat == nil:
-		return fmt.Sprintf("overload: %s fall%s behind %s: requests still wait when it ends", who, third(o.replicas), load)
+		return fmt.Sprintf("overload: %s fall%s behind %s: requests still wait when it ends", who, third(alone), load)
 	case o.state == fallsBehind:
 		return fmt.Sprintf("overload: %s %s; at %s the queue grows without bound (%s)", who, saturates, load, growth)
 	case saturates != "":
@@ -150,15 +165,22 @@ func (p *planning) withSLO(o *outcome, text string) string {
 
 // bottleneck names what holds requests back, and what the steps' time goes to.
 func bottleneck(p *planning, s report.Summary) string {
-	e := p.q.Scenario.Engine
+	if p.q.Scenario.Mixed() {
+		return poolBottleneck(p, s)
+	}
+	return bottleneckOf(p.q.Scenario.Engine, p.answer.Memory.KVBlocks, s.Blocked, s.Bound)
+}
+
+// bottleneckOf does so for equal replicas with so many KV blocks each.
+func bottleneckOf(e scenarios.Engine, blocks int, blocked report.Blocked, bounds report.Bounds) string {
 	what, share := "", 0.0
 	for _, b := range []struct {
 		what  string
 		share float64
 	}{
-		{fmt.Sprintf("sequence slots (max_num_seqs %d)", e.MaxNumSeqs), s.Blocked.Slots},
-		{fmt.Sprintf("KV blocks (%s)", report.Count(int64(p.answer.Memory.KVBlocks))), s.Blocked.KV},
-		{fmt.Sprintf("the token budget (max_num_batched_tokens %d)", e.MaxNumBatchedTokens), s.Blocked.Budget},
+		{fmt.Sprintf("sequence slots (max_num_seqs %d)", e.MaxNumSeqs), blocked.Slots},
+		{fmt.Sprintf("KV blocks (%s)", report.Count(int64(blocks))), blocked.KV},
+		{fmt.Sprintf("the token budget (max_num_batched_tokens %d)", e.MaxNumBatchedTokens), blocked.Budget},
 	} {
 		if b.share > share {
 			what, share = b.what, b.share
@@ -170,7 +192,7 @@ func bottleneck(p *planning, s report.Summary) string {
 		what = fmt.Sprintf("%s: requests were held back by it %s%% of the time", what, report.Percent(share))
 	}
 	bound, most := "", 0.0
-	t := s.Bound.Time
+	t := bounds.Time
 	for _, b := range []struct {
 		what  string
 		share float64

@@ -138,6 +138,9 @@ func (a *Answer) objectives() report.Table {
 }
 
 func (a *Answer) memory() report.Table {
+	if len(a.Pools) > 0 {
+		return a.pools()
+	}
 	m := a.Memory
 	gib := func(bytes float64) string { return report.Figure(bytes / (1 << 30)) }
 	gpu := "memory of a GPU"

@@ -34,7 +34,8 @@ type Roofs struct {
 
 // An Explainer prices steps once more to tell what their time is made of.
 type Explainer struct {
-	cost    cost.Explainer
+	costs   []cost.Explainer
+	poolOf  []int
 	terms   [cost.Terms]float64 // seconds
 	decode  roofTimes
 	prefill roofTimes
@@ -42,14 +43,21 @@ type Explainer struct {
 
 type roofTimes struct{ took, memory, compute float64 } // seconds
 
-// NewExplainer explains steps that a cost model has priced.
-func NewExplainer(c cost.Explainer) *Explainer { return &Explainer{cost: c} }
+// NewExplainer explains steps that cost models have priced: one for each pool, of which poolOf tells
+// that of each replica, or nil if there is one.
+func NewExplainer(costs []cost.Explainer, poolOf []int) *Explainer {
+	return &Explainer{costs: costs, poolOf: poolOf}
+}
 
 // Take adds the steps of a stretch of a run.
 func (e *Explainer) Take(p *sim.Progress) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		b := e.cost.Explain(s.Shape)
+		pool := 0
+		if e.poolOf != nil {
+			pool = e.poolOf[s.Replica]
+		}
+		b := e.costs[pool].Explain(s.Shape)
 		for t, x := range b.Time {
 			e.terms[t] += x
 		}

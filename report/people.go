@@ -59,8 +59,11 @@ func (s Summary) identity() []string {
 	lines := []string{
 		strings.Join(nonempty("llmsim "+s.Version, "scenario "+s.Scenario.Name, digest, fmt.Sprint("seed ", s.Seed)), ", "),
 	}
-	if s.Engine.Policy != "" {
+	if s.Engine.Policy != "" && len(s.Pools) == 0 {
 		lines = append(lines, strings.Join(nonempty("policy "+s.Engine.Policy, "models "+s.Engine.Models), ", "))
+	}
+	for _, p := range s.Pools {
+		lines = append(lines, p.line())
 	}
 	if len(s.Engine.Defaults) > 0 {
 		lines = append(lines, "defaults of that engine: "+strings.Join(s.Engine.Defaults, ", "))
@@ -122,7 +125,7 @@ func (s Summary) footnote() string {
 // Tables are the parts of the summary that have something to say.
 func (s Summary) Tables() []Table {
 	var tables []Table
-	for _, t := range append(s.latency(), s.throughput(), s.steps(), s.bound(), s.blocked(), s.preemptions()) {
+	for _, t := range append(s.latency(), s.throughput(), s.pools(), s.steps(), s.bound(), s.blocked(), s.preemptions()) {
 		if len(t.Rows) > 0 {
 			tables = append(tables, t)
 		}

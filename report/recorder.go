@@ -16,6 +16,9 @@ import (
 // started before From are left out of everything said of steps, gaps between tokens among it.
 type Recorder struct {
 	From time.Duration
+	// PoolOf tells of each replica in which of several pools it is, each then with figures of its own;
+	// nil: there is one.
+	PoolOf []int
 
 	// TTFT, E2E and Queue count from arrival; TPOT is (last - first) / (outputs - 1) and needs two outputs.
 	// ITL pools the gaps between successive tokens of all requests. To be read, not added to.
@@ -46,6 +49,8 @@ type Recorder struct {
 	maxUsed, ofBlocks      int  // the fullest cache seen
 	running, waiting       area
 	maxRunning, maxWaiting int
+
+	pools []Recorder // with PoolOf, when there was a step; they are not told of arrivals
 }
 
 type share struct {
@@ -82,6 +87,9 @@ func (r *Recorder) Cancelled(q workload.Request) {
 
 // Step tells of a step that ended, and of the requests that ended with it.
 func (r *Recorder) Step(s *sim.Step) {
+	if r.PoolOf != nil {
+		r.inPool(s)
+	}
 	r.end = max(r.end, s.End)
 	if s.Start >= r.From {
 		r.step(s)
@@ -91,6 +99,14 @@ func (r *Recorder) Step(s *sim.Step) {
 			r.finished(f)
 		}
 	}
+}
+
+// inPool tells the step's pool of it.
+func (r *Recorder) inPool(s *sim.Step) {
+	for at := r.PoolOf[s.Replica]; len(r.pools) <= at; {
+		r.pools = append(r.pools, Recorder{From: r.From})
+	}
+	r.pools[r.PoolOf[s.Replica]].Step(s)
 }
 
 func (r *Recorder) step(s *sim.Step) {

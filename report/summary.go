@@ -20,6 +20,8 @@ type Identity struct {
 	BlockSize   int      // tokens
 	Workload    string   // a note for people; may be empty
 	Assumptions []string // what the reader should know the numbers rest on
+
+	Pools []PoolIdentity // of a fleet whose replicas differ, in the order of Recorder.PoolOf
 }
 
 // A Summary is what one run came to. Its JSON keys are a contract; every number in it is a whole number of
@@ -55,10 +57,12 @@ type Summary struct {
 	Workload    string   `json:"workload,omitempty"`
 	Assumptions []string `json:"assumptions,omitempty"`
 
+	Pools   []Pool       `json:"pools,omitempty"`   // if there are several kinds of replicas
 	Explain *Explanation `json:"explain,omitempty"` // if it was asked for
 }
 
-// A KV describes one replica's cache and how full the caches were while steps ran.
+// A KV describes one replica's cache and how full the caches were while steps ran. Of a fleet of
+// pools Blocks, BlockSize and Tokens are 0: each pool has its own.
 type KV struct {
 	Blocks    int     `json:"blocks"`
 	BlockSize int     `json:"block_size"`
@@ -186,6 +190,7 @@ func (r *Recorder) Summary(id Identity) Summary {
 	s.Scenario.Name, s.Scenario.Digest = id.Scenario, id.Digest
 	s.Engine.Policy, s.Engine.Models = id.Policy, id.Models
 	s.Engine.Defaults = id.Defaults
+	s.Pools = r.inPools(id.Pools)
 	for _, d := range []*Dist{&r.TTFT, &r.ITL, &r.TPOT, &r.E2E, &r.Queue} {
 		if !d.Exact() {
 			s.Percentiles = "within 0.1%"

@@ -23,23 +23,38 @@ const (
 func (r *reading) scenario(s *Scenario) {
 	b := r.block(r.root, "")
 	s.Name = b.word("name", "a name")
+	mixed := r.root.at("cluster", "pools") != nil
 	r.openCatalogue(b)
 	if b.has("catalogue") && b.get("catalogue").scalar != nil {
 		s.Catalogue.Name = b.get("catalogue").text()
 	}
-	model, hardware := b.block("model"), b.block("hardware")
-	s.Model = r.model(model)
-	s.Hardware = r.hardware(hardware)
-	s.Engine = r.engine(b.block("engine"), s.Hardware, s.Model.MaxModelLen, s.profiled())
-	r.store(s, model, hardware)
-	s.Cost = r.cost(b.block("cost"), s)
-	s.Fleet = r.fleet(b.block("cluster"))
+	if mixed {
+		// Keys of these two may be all the pools' own, and are checked even so; those of the others
+		// are read with each pool.
+		r.model(b.block("model"))
+		r.hardware(b.block("hardware"))
+		b.block("engine")
+		b.block("cost")
+	} else {
+		r.machine(b, s)
+	}
+	r.fleet(b.block("cluster"), s)
 	s.Workload = r.workload(b.block("workload"))
 	s.Seed = r.seed(b)
 	if b.has("slo") {
 		s.SLO = r.slo(b.block("slo"))
 	}
 	b.close()
+}
+
+// machine reads what a replica is.
+func (r *reading) machine(b *block, s *Scenario) {
+	model, hardware := b.block("model"), b.block("hardware")
+	s.Model = r.model(model)
+	s.Hardware = r.hardware(hardware)
+	s.Engine = r.engine(b.block("engine"), s.Hardware, s.Model.MaxModelLen, s.profiled())
+	r.store(s, model, hardware)
+	s.Cost = r.cost(b.block("cost"), s)
 }
 
 func (r *reading) seed(b *block) (seed uint64) {
@@ -238,11 +253,20 @@ func (r *reading) cost(b *block, s *Scenario) (c Cost) {
 	return c
 }
 
-func (r *reading) fleet(b *block) (f Fleet) {
+func (r *reading) fleet(b *block, s *Scenario) {
 	defer b.close()
-	f.Replicas = b.whole("replicas", positive(mostReplicas))
-	f.Router = b.choice("router", "round-robin", "least-loaded", "join-shortest-queue", "power-of-two-choices")
-	return f
+	mixed := b.has("pools")
+	if n := b.get("replicas"); !mixed {
+		s.Fleet.Replicas = b.whole("replicas", positive(mostReplicas))
+	} else if n != nil && n.layer > 0 {
+		r.add(n, "cluster.replicas", "makes no sense beside cluster.pools, of which each has its own: cluster.pools.NAME.replicas")
+	}
+	s.Fleet.Router = b.choice("router", "round-robin", "least-loaded", "join-shortest-queue", "power-of-two-choices", "prefix-affinity")
+	if mixed {
+		r.pools(b, s)
+	} else if n := b.get("split_prompt_tokens"); n != nil {
+		r.add(n, "cluster.split_prompt_tokens", "needs cluster.pools, there are none")
+	}
 }
 
 var metrics = []string{"ttft", "itl", "tpot", "e2e", "queue"}

@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"llmsim/sim"
@@ -13,16 +15,34 @@ import (
 // Cluster makes the scenario's replicas and their router, at the start of a run. Data-parallel
 // ranks schedule for themselves: each is a replica to the router.
 func (s *Scenario) Cluster() *sim.Cluster {
-	return sim.New(sim.Config{
-		Replicas:    s.Fleet.Replicas * s.Engine.DataParallelSize,
-		Policy:      s.policy,
-		Cost:        s.StepCost(),
-		Router:      s.router(),
-		MaxModelLen: s.Engine.MaxModelLen,
-		KVTokens:    s.UsableBlocks() * s.Engine.BlockSize,
-		Ahead:       s.Engine.AsyncScheduling,
-		Delay:       time.Duration(s.Cost.Constants.RequestOverhead * 1e6),
-	})
+	var config sim.Config
+	for _, one := range s.Pools() {
+		config.Pools = append(config.Pools, sim.Pool{
+			Replicas:    one.Fleet.Replicas * one.Engine.DataParallelSize,
+			Policy:      one.policy,
+			Cost:        one.StepCost(),
+			MaxModelLen: one.Engine.MaxModelLen,
+			KVTokens:    one.UsableBlocks() * one.Engine.BlockSize,
+			Ahead:       one.Engine.AsyncScheduling,
+			Delay:       time.Duration(one.Cost.Constants.RequestOverhead * 1e6),
+		})
+	}
+	weighted := slices.ContainsFunc(s.Fleet.Pools, func(p Pool) bool { return p.Weight != s.Fleet.Pools[0].Weight })
+	for i, p := range s.Fleet.Pools {
+		to := &config.Pools[i]
+		to.Name, to.Accepts = p.Name, p.PromptTokens
+		if weighted {
+			// A rank is the part of a replica.
+			to.Weight = float32(p.Weight / float64(p.Engine.DataParallelSize))
+		}
+	}
+	config.Routers = func(set uint64) sim.Router {
+		if !s.Mixed() {
+			return s.router("router")
+		}
+		return s.router(fmt.Sprintf("router of pools %b", set))
+	}
+	return sim.New(config)
 }
 
 // UsableBlocks is how many blocks of a replica one request can hold: in vLLM V1, all but the null
@@ -94,14 +114,17 @@ func (s *Scenario) StepCost() cost.Explainer {
 	}.Model()
 }
 
-func (s *Scenario) router() sim.Router {
+// router makes one whose chance is a stream of its own purpose.
+func (s *Scenario) router(purpose string) sim.Router {
 	switch s.Fleet.Router {
 	case "least-loaded":
 		return sim.LeastLoaded{}
 	case "join-shortest-queue":
 		return sim.ShortestQueue{}
 	case "power-of-two-choices":
-		return sim.PowerOfTwo{Stream: rng.New(s.Seed, "router")}
+		return sim.PowerOfTwo{Stream: rng.New(s.Seed, purpose)}
+	case "prefix-affinity":
+		return sim.NewPrefixAffinity(sim.KnownBeginnings)
 	}
 	return new(sim.RoundRobin)
 }

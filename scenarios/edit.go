@@ -58,8 +58,22 @@ func gather(edits []Edit) (*node, Faults) {
 		}
 		keys := strings.Split(e.Path, ".")
 		at := root
-		for _, key := range keys[:len(keys)-1] {
+		for i, key := range keys[:len(keys)-1] {
 			next := at.fields[key]
+			if i == 1 && next.isList() && keys[0] == "cluster" && key == "pools" {
+				// An edit in one of the pools that another edit gives.
+				named := &node{origin: from, fields: map[string]*node{}}
+				lay := named
+				for _, key := range keys[2 : len(keys)-1] {
+					below := &node{origin: from, fields: map[string]*node{}}
+					lay.put(key, below)
+					lay = below
+				}
+				lay.put(keys[len(keys)-1], value)
+				at.put(key, next.named(named))
+				at = nil
+				break
+			}
 			if next != nil && !next.isMapping() {
 				message := fmt.Sprintf("%s is set to a value by %s already", key, next.where)
 				faults = append(faults, Fault{from.where, "", message})

@@ -33,7 +33,7 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{"engine: {max_num_seq: 3}", "chat.yaml:1: engine.max_num_seq: unknown key, did you mean max_num_seqs?"},
 		{"workload: {rate: 3}", "chat.yaml:1: workload.rate: unknown key, did you mean workload.arrivals.rate?"},
 		{"max_num_seqs: 3", "chat.yaml:1: max_num_seqs: unknown key, did you mean engine.max_num_seqs?"},
-		{"cluster: {colour: red}", "chat.yaml:1: cluster.colour: unknown key, there is replicas, router"},
+		{"cluster: {colour: red}", "chat.yaml:1: cluster.colour: unknown key, there is pools, replicas, router, split_prompt_tokens"},
 		{"3: x", "chat.yaml:1: 3: unknown key, there is name, catalogue, model, hardware, engine, cost, cluster, workload, seed, slo"},
 		// numbers
 		{"workload:\n  arrivals: {rate: -1}", "chat.yaml:2: workload.arrivals.rate: must be positive, is -1"},

@@ -156,7 +156,9 @@ func read(text []byte, from *origin, name string, edits []Edit) (*Scenario, erro
 	s := &Scenario{files: new(files)}
 	r.scenario(s)
 	r.tellUnknown()
-	if len(r.faults) == 0 {
+	if len(r.faults) == 0 && s.Mixed() {
+		r.checkPools(s)
+	} else if len(r.faults) == 0 {
 		r.checkMemory(s)
 	}
 	if len(r.faults) > 0 {

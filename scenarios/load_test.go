@@ -201,6 +201,9 @@ func FuzzScenario(f *testing.F) {
 	const known = "model: {name: qwen3-30b-a3b}\nhardware: {name: h100-sxm}\nengine: {policy: vllm-v1, tensor_parallel_size: 2}\n"
 	f.Add(known+"cost: {preset: in-process, parameters: {kv_efficiency: 0.5}}", "cost.parameters.step_overhead", "1e6")
 	f.Add(known, "cost.parameter_file", "costs.yaml")
+	f.Add(twoPools, "cluster.pools.long.replicas", "3")
+	f.Add(twoPools, "cluster.pools", "[{name: a, tp: 2}, {name: b, accepts: {prompt_tokens: [1, 0]}}]")
+	f.Add("cluster: {split_prompt_tokens: [9], pools: [{name: a}, {name: b, cost: {step_overhead: 1ms}}]}", "cluster.pools.1", "{weight: 2}")
 	f.Fuzz(func(t *testing.T, text, path, value string) {
 		from := &origin{layer: 1, where: "fuzz.yaml", place: place{"testdata", false}}
 		s, err := read([]byte(text), from, "fuzz", []Edit{{Path: path, Value: value}})
@@ -210,8 +213,10 @@ func FuzzScenario(f *testing.F) {
 			}
 			return
 		}
-		if blocks, m := s.KVBlocks(); blocks < 1 || m.KVBytes <= 0 {
-			t.Fatalf("KVBlocks() = %d, %+v of a scenario that loaded", blocks, m)
+		for _, p := range s.Pools() {
+			if blocks, m := p.KVBlocks(); blocks < 1 || m.KVBytes <= 0 {
+				t.Fatalf("KVBlocks() = %d, %+v of a scenario that loaded", blocks, m)
+			}
 		}
 		if took, _ := s.StepCost().StepTime(cost.Shape{Sequences: 1, Tokens: 1, Sampled: 1, Context: 1}); took < 1 || took > 2*longestStep {
 			t.Fatalf("a step of one token takes %v in a scenario that loaded", took)

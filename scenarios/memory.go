@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -99,35 +100,55 @@ func (s *Scenario) stageMemory(of stretch) Memory {
 // profiled says whether memory is counted as vLLM finds it, not by the plain rule.
 func (s *Scenario) profiled() bool { return s.Model.Architecture != nil && s.Hardware.Spec != nil }
 
+// shape is what the size of a KV cache depends on.
+var shape = []string{"model.name", "model.parameters_billions", "model.bytes_per_parameter", "hardware.name",
+	"hardware.hbm_gib", "engine.gpu_memory_utilization", "engine.tensor_parallel_size", "engine.pipeline_parallel_size",
+	"engine.data_parallel_size", "engine.block_size"}
+
 // checkMemory sees that the model fits, and with it the shortest request there can be.
 func (r *reading) checkMemory(s *Scenario) {
-	shape := []string{"model.name", "model.parameters_billions", "model.bytes_per_parameter", "hardware.name",
-		"hardware.hbm_gib", "engine.gpu_memory_utilization", "engine.tensor_parallel_size", "engine.pipeline_parallel_size",
-		"engine.data_parallel_size", "engine.block_size"}
+	if !r.checkFit(s) {
+		return
+	}
+	lengths := []string{"workload.prompt_tokens", "workload.output_tokens"}
+	least := s.Workload.Prompt.least() + s.Workload.Output.least()
+	if longest := s.Engine.MaxModelLen; least > longest {
+		r.addAmong(append(lengths, "engine.max_model_len"),
+			"prompt and output must fit max_model_len %d, have %d tokens", longest, least)
+	}
+	blocks, _ := s.KVBlocks()
+	if tokens := s.UsableBlocks() * s.Engine.BlockSize; least > tokens {
+		r.addAmong(slices.Concat(lengths, shape, []string{"engine.num_gpu_blocks", "model.kv_bytes_per_token"}),
+			"prompt and output must fit the KV cache of %d blocks, %d tokens, have %d", blocks, tokens, least)
+	}
+}
+
+// checkFit sees that the model fits, and that the engine would start.
+func (r *reading) checkFit(s *Scenario) bool {
 	misfits := s.misfits()
 	for _, m := range misfits {
 		r.addAmong(m.keys, "%s", m.message)
 	}
 	if len(misfits) > 0 {
-		return
+		return false
 	}
 	r.fitLength(s)
 	blocks, m := s.KVBlocks()
 	if blocks > mostBlocks {
 		r.addAmong(append(shape, "model.kv_bytes_per_token"), "KV cache must have at most %.0e blocks, has more", mostBlocks)
-		return
+		return false
 	}
 	if blocks == 0 || m.WeightsBytes > m.HBMBytes {
 		r.addAmong(shape, "model does not fit: weights of %s and one KV block exceed the usable %s of a GPU by %s%s",
 			gib(m.WeightsBytes), gib(m.UsableBytes), gib(m.WeightsBytes-m.UsableBytes+m.BlockBytes), fits(*s))
-		return
+		return false
 	}
 	one := cost.Shape{Sequences: 1, Tokens: 1, Sampled: 1, Context: 1}
 	if took, bound := s.StepCost().StepTime(one); took-s.Cost.StepOverhead > longestStep {
 		r.addAmong(append([]string{"hardware.memory_bandwidth_gbps", "hardware.peak_tflops", "cost.efficiency.memory", "cost.efficiency.compute", "cost.model",
 			"model.kv_bytes_per_token"}, shape...),
 			"a step of one token must take at most %v, takes %v for %s", longestStep, took, bound)
-		return
+		return false
 	}
 	usable := s.UsableBlocks()
 	counted := blocks // by vLLM when it starts
@@ -138,18 +159,9 @@ func (r *reading) checkMemory(s *Scenario) {
 		r.addAmong(append([]string{"engine.max_model_len", "engine.num_gpu_blocks", "engine.policy"}, shape...),
 			"vLLM would not start: max_model_len %d needs %d KV blocks, there are %d (set max_model_len to at most %d)",
 			s.Engine.MaxModelLen, (s.Engine.MaxModelLen+s.Engine.BlockSize-1)/s.Engine.BlockSize, counted, max(counted, 0)*s.Engine.BlockSize)
-		return
+		return false
 	}
-	lengths := []string{"workload.prompt_tokens", "workload.output_tokens"}
-	least := s.Workload.Prompt.least() + s.Workload.Output.least()
-	if longest := s.Engine.MaxModelLen; least > longest {
-		r.addAmong(append(lengths, "engine.max_model_len"),
-			"prompt and output must fit max_model_len %d, have %d tokens", longest, least)
-	}
-	if tokens := usable * s.Engine.BlockSize; least > tokens {
-		r.addAmong(append(lengths, append(shape, "engine.num_gpu_blocks", "model.kv_bytes_per_token")...),
-			"prompt and output must fit the KV cache of %d blocks, %d tokens, have %d", blocks, tokens, least)
-	}
+	return true
 }
 
 // fitLength lowers a max_model_len that is the model's own to the longest that one request can hold

@@ -13,13 +13,19 @@ type reading struct {
 	faults  Faults
 	wrong   []*node  // what the faults found here are of
 	known   []string // paths that were asked for
-	unknown []unknown
+	unknown []unknownKey
 
 	catalogue Catalogue
 	chosen    chosen
+
+	parts []*reading // of the pools of a fleet
+	// Of a pool: the path that its own values stand under, its tp, and itself as a scenario.
+	within string
+	tp     *node
+	part   *Scenario
 }
 
-type unknown struct {
+type unknownKey struct {
 	key      *node
 	path     string
 	siblings []string
@@ -34,6 +40,21 @@ type block struct {
 }
 
 func (r *reading) add(n *node, path, format string, args ...any) {
+	if r.within != "" && n.layer >= poolLayer {
+		path = r.ofPool(n, path)
+	}
+	r.addAt(n, path, format, args...)
+}
+
+// ofPool is the path of a pool's value.
+func (r *reading) ofPool(n *node, path string) string {
+	if n == r.tp {
+		path = "tp"
+	}
+	return strings.TrimSuffix(join(r.within, strings.TrimPrefix(path, "cluster.")), ".")
+}
+
+func (r *reading) addAt(n *node, path, format string, args ...any) {
 	r.faults = append(r.faults, n.fault(path, fmt.Sprintf(format, args...)))
 	r.wrong = append(r.wrong, n)
 }
@@ -51,7 +72,10 @@ func (r *reading) addAmong(paths []string, format string, args ...any) {
 			last, at = n, path
 		}
 	}
-	r.add(last, at, format, args...)
+	if r.within != "" {
+		at = r.ofPool(last, at) // also where the value is that of all pools
+	}
+	r.addAt(last, at, format, args...)
 }
 
 // block opens a mapping; its close tells of the keys that were not asked for.
@@ -79,7 +103,7 @@ func (b *block) close() {
 	}
 	for _, key := range b.keys {
 		if !slices.Contains(b.asked, key) {
-			b.unknown = append(b.unknown, unknown{b.fields[key], join(b.path, key), b.asked})
+			b.unknown = append(b.unknown, unknownKey{b.fields[key], join(b.path, key), b.asked})
 		}
 	}
 }

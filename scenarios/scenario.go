@@ -104,10 +104,12 @@ type Efficiency struct {
 	Memory  float64
 }
 
-// A Fleet is the replicas and what spreads requests over them.
+// A Fleet is the replicas and what spreads requests over them. With Pools, Replicas is the sum of
+// theirs, and the scenario's Model, Hardware, Engine and Cost are those of the first.
 type Fleet struct {
 	Replicas int
 	Router   string
+	Pools    []Pool `json:",omitempty"` // if replicas differ
 }
 
 // A Workload is the requests and when they come.

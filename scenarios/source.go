@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"llmsim/sim/rng"
 	"llmsim/workload"
@@ -36,7 +37,8 @@ func (s *Scenario) Source() (workload.Source, []string, error) {
 		return nil, nil, err
 	}
 	notes = append(notes, more...)
-	if s.Engine.EnablePrefixCaching && s.Workload.Prefix.Groups == 0 && !s.Workload.InSessions() {
+	caching := slices.ContainsFunc(s.Pools(), func(p *Scenario) bool { return p.Engine.EnablePrefixCaching })
+	if caching && s.Workload.Prefix.Groups == 0 && !s.Workload.InSessions() {
 		notes = append(notes, "no prompts share a prefix: the prefix hit rate is assumed to be 0")
 	}
 	if a.Process == "closed" {
@@ -88,9 +90,9 @@ func (s *Scenario) sessions(starts workload.Arrivals, lengths workload.PairSourc
 	return workload.Sessions(starts, lengths, workload.SessionOptions{
 		Turns:    turns,
 		Think:    w.Sessions.ThinkTime,
-		Context:  min(s.Engine.MaxModelLen, s.UsableBlocks()*s.Engine.BlockSize),
+		Context:  s.longest(),
 		Requests: w.Requests,
-		Block:    s.Engine.BlockSize, // the coarsest pieces that tell blocks apart exactly
+		Block:    s.finestBlock(), // the coarsest pieces that tell blocks apart exactly
 		Groups:   s.groups(),
 	}), notes, nil
 }
@@ -108,6 +110,14 @@ func (s *Scenario) Requests() int {
 }
 
 func (s *Scenario) notes() (notes []string) {
+	if s.Mixed() {
+		return s.poolNotes()
+	}
+	return s.partNotes()
+}
+
+// partNotes are the notes of equal replicas.
+func (s *Scenario) partNotes() (notes []string) {
 	if _, m := s.KVBlocks(); m.FreeBytes < 0 {
 		notes = append(notes, fmt.Sprintf("engine.num_gpu_blocks: %d blocks need %s more than a GPU has to use: no real one runs this",
 			m.KVBlocks, gib(-m.FreeBytes)))
@@ -204,19 +214,33 @@ func (s *Scenario) draw(t Tokens, purpose string) (workload.Lengths, []string, e
 	return nil, nil, fmt.Errorf("workload: distribution %q of lengths is not known", t.Kind)
 }
 
+// unnamed takes out what does not change results.
+func unnamed(m *Model, h *Hardware, e *Engine) {
+	m.Name, h.Name, e.Defaults = "", "", nil
+	// Nothing is spread over one of something.
+	if e.PipelineParallelSize == 1 {
+		e.PipelineParallelSize = 0
+	}
+	if e.DataParallelSize == 1 {
+		e.DataParallelSize = 0
+	}
+}
+
 // Digest names everything about the scenario that changes results: all its figures and the
 // contents of its files, but not its name, nor where figures and contents come from. Scenarios of
 // one digest give the same results.
 func (s *Scenario) Digest() (string, error) {
 	figures := *s
-	figures.Name, figures.Model.Name, figures.Hardware.Name = "", "", ""
-	figures.Engine.Defaults = nil
-	// Nothing is spread over one of something.
-	if figures.Engine.PipelineParallelSize == 1 {
-		figures.Engine.PipelineParallelSize = 0
-	}
-	if figures.Engine.DataParallelSize == 1 {
-		figures.Engine.DataParallelSize = 0
+	figures.Name = ""
+	unnamed(&figures.Model, &figures.Hardware, &figures.Engine)
+	if s.Mixed() {
+		figures.Model, figures.Hardware, figures.Engine, figures.Cost = Model{}, Hardware{}, Engine{}, Cost{}
+		figures.Fleet.Pools = slices.Clone(s.Fleet.Pools)
+		for i := range figures.Fleet.Pools {
+			p := &figures.Fleet.Pools[i]
+			p.Name = ""
+			unnamed(&p.Model, &p.Hardware, &p.Engine)
+		}
 	}
 	figures.Catalogue = File{}
 	figures.Workload.Arrivals.Trace = File{}

@@ -123,6 +123,9 @@ func TestEveryExperimentChangesOneField(t *testing.T) {
 	}
 	for _, name := range Names() {
 		other, ok := against[name]
+		if name == "split" { // compares its own thresholds
+			continue
+		}
 		if !ok {
 			t.Errorf("%s: no scenario to compare it with is named here", name)
 			continue

@@ -44,6 +44,7 @@ type node struct {
 	fields map[string]*node // nil unless a mapping
 	items  []*node          // of a list
 	whole  bool             // given as a value, not made on the way to a deeper edit
+	astray *node            // of a list: edits of blocks by name that it does not have
 	alone  bool             // takes the place of what it is laid over, keys and all
 }
 
@@ -208,7 +209,12 @@ func convert(y *yaml.Node, from *origin, path string, faults *Faults) *node {
 // overlay lays one scenario over another: its values are taken, and what it does not give stays.
 // A block that says what it is by one of its keys (a name, a process) takes the whole place of a
 // block that is something else, whose other keys would not suit it.
+//
+// Blocks by name that are laid over a list of them are laid over those with these names.
 func overlay(under, over *node, path string) *node {
+	if path == "cluster.pools" && under.isList() && over.isMapping() {
+		return under.named(over)
+	}
 	if !under.isMapping() || !over.isMapping() || over.alone {
 		return over
 	}

@@ -25,7 +25,7 @@ const (
 	cancel
 )
 
-// Config describes a cluster of equal replicas.
+// Config describes a cluster: of equal replicas, or of pools of them.
 type Config struct {
 	Replicas    int
 	Policy      func() policy.Policy // makes the scheduler of one replica
@@ -36,6 +36,12 @@ type Config struct {
 	Ahead       bool // replicas decide a step before the one under way has ended, as their policies do
 	// Delay is how long a request is on its way to the router after its arrival: it counts as queued.
 	Delay time.Duration
+
+	// Pools, if there are any, take the place of all the above.
+	Pools []Pool
+	// Routers makes the router of a set of pools, of which bit i stands for Pools[i]. A request is
+	// routed among the replicas of all pools that accept and hold it, by the router of just these.
+	Routers func(set uint64) Router
 }
 
 // A Ticket names a submitted request, to cancel it.
@@ -49,9 +55,19 @@ type Refusal struct {
 	Request workload.Request
 	What    string // is too small for it
 	Limit   int    // tokens that What holds
+	// Unaccepted: Limit is the bound of What, a pool, that is nearest to the prompt's length.
+	Unaccepted bool
 }
 
 func (r *Refusal) Error() string {
+	if r.Unaccepted {
+		bound := "up to"
+		if r.Request.Prompt < r.Limit {
+			bound = "from"
+		}
+		return fmt.Sprintf("request %d: no pool accepts a prompt of %d tokens: %s does %s %d",
+			r.Request.ID, r.Request.Prompt, r.What, bound, r.Limit)
+	}
 	return fmt.Sprintf("request %d: %d prompt and %d output tokens do not fit %s of %d tokens",
 		r.Request.ID, r.Request.Prompt, r.Request.Output, r.What, r.Limit)
 }
@@ -65,7 +81,10 @@ type event struct {
 // A Cluster is a router with its replicas. Several runs of one configuration with the same
 // submissions at the same instants are equal, however the caller slices time.
 type Cluster struct {
-	config   Config
+	pools    []Pool
+	routers  func(set uint64) Router
+	sets     []poolSet
+	setOf    map[uint64]int32 // their places by their pools
 	now      time.Duration
 	agenda   agenda.Agenda[event]
 	replicas []replica
@@ -90,11 +109,31 @@ type Counts struct {
 	Queued, Running                        int
 }
 
-// New returns a cluster at instant 0.
+// New returns a cluster at instant 0. Of several pools there are at most MostPools.
 func New(config Config) *Cluster {
-	c := &Cluster{config: config, replicas: make([]replica, config.Replicas), loads: make([]Load, config.Replicas)}
-	for i := range c.replicas {
-		c.replicas[i] = replica{index: int32(i), policy: config.Policy()}
+	c := &Cluster{pools: config.Pools, routers: config.Routers}
+	if len(c.pools) == 0 {
+		c.pools = []Pool{{
+			Replicas: config.Replicas, Policy: config.Policy, Cost: config.Cost, MaxModelLen: config.MaxModelLen,
+			KVTokens: config.KVTokens, Ahead: config.Ahead, Delay: config.Delay,
+		}}
+		c.routers = func(uint64) Router { return config.Router }
+	}
+	n := 0
+	for i := range c.pools {
+		n += c.pools[i].Replicas
+	}
+	c.replicas, c.loads = make([]replica, 0, n), make([]Load, n)
+	for i := range c.pools {
+		p := &c.pools[i]
+		for range p.Replicas {
+			index := len(c.replicas)
+			c.loads[index] = Load{Weight: p.Weight, Replica: int32(index)}
+			c.replicas = append(c.replicas, replica{index: int32(index), policy: p.Policy(), cost: p.Cost, decidesAhead: p.Ahead})
+		}
+	}
+	if len(c.pools) == 1 {
+		c.set(1)
 	}
 	return c
 }
@@ -122,11 +161,11 @@ func (c *Cluster) Counts() Counts {
 // Submit takes a request that arrives now, later, or has arrived before: then it joins its queue
 // now. Its error is a *Refusal. Submitting early or just in time changes nothing.
 func (c *Cluster) Submit(r workload.Request) (Ticket, error) {
-	switch total := r.Prompt + r.Output; {
-	case total > c.config.MaxModelLen:
-		return Ticket{}, c.refuse(r, "max_model_len", c.config.MaxModelLen)
-	case total > c.config.KVTokens:
-		return Ticket{}, c.refuse(r, "the KV cache", c.config.KVTokens)
+	set, err := c.candidates(&r)
+	if err != nil {
+		c.counts.Arrived++
+		c.counts.Refused++
+		return Ticket{}, err
 	}
 	slot := c.slot()
 	l := &c.lives[slot]
@@ -136,15 +175,9 @@ func (c *Cluster) Submit(r workload.Request) (Ticket, error) {
 		l.more = &more{priority: r.Priority, prefix: slices.Clone(r.Prefix), prefixTokens: r.PrefixBlock}
 	}
 	l.firstToken, l.interrupted = unset, unset
-	l.replica = unrouted
-	c.agenda.At(max(r.Arrival+c.config.Delay, c.now), arrival, event{arrival, slot, l.generation})
+	l.replica, l.set = unrouted, set
+	c.agenda.At(max(r.Arrival+c.sets[set].delay, c.now), arrival, event{arrival, slot, l.generation})
 	return Ticket{slot, l.generation}, nil
-}
-
-func (c *Cluster) refuse(r workload.Request, what string, limit int) error {
-	c.counts.Arrived++
-	c.counts.Refused++
-	return &Refusal{Request: r, What: what, Limit: limit}
 }
 
 // Cancel takes a request back at an instant, at the earliest now. It frees what the request
@@ -249,11 +282,8 @@ func (c *Cluster) wake(r *replica) {
 func (c *Cluster) route(slot int32) {
 	c.counts.Arrived++
 	l := &c.lives[slot]
-	i := 0
-	if len(c.replicas) > 1 {
-		i = c.config.Router.Route(c.loads)
-	}
-	l.replica = int32(i)
+	i := c.choose(l)
+	l.replica = i
 	c.loads[i].Requests++
 	c.loads[i].Tokens += int(l.prompt)
 	r := &c.replicas[i]

@@ -93,16 +93,17 @@ func ExampleRun() {
 // Three replicas: the first has one long prompt, the second two short ones, the third two.
 func ExampleRouter() {
 	loads := []sim.Load{{Requests: 1, Tokens: 4000}, {Requests: 2, Tokens: 600}, {Requests: 2, Tokens: 500}}
+	one := sim.Arrival{Prompt: 100}
 	turns := &sim.RoundRobin{}
-	fmt.Println("in turn", turns.Route(loads), turns.Route(loads), turns.Route(loads), turns.Route(loads))
-	fmt.Println("fewest requests", sim.LeastLoaded{}.Route(loads))
-	fmt.Println("fewest prompt tokens", sim.ShortestQueue{}.Route(loads))
+	fmt.Println("in turn", turns.Route(one, loads), turns.Route(one, loads), turns.Route(one, loads), turns.Route(one, loads))
+	fmt.Println("fewest requests", sim.LeastLoaded{}.Route(one, loads))
+	fmt.Println("fewest prompt tokens", sim.ShortestQueue{}.Route(one, loads))
 
 	// Of two replicas the power of two choices always sees both.
 	two := sim.PowerOfTwo{Stream: rng.New(1, "router")}
 	taken := make([]int, 2)
 	for range 1000 {
-		taken[two.Route([]sim.Load{{Requests: 5}, {Requests: 4}})]++
+		taken[two.Route(one, []sim.Load{{Requests: 5}, {Requests: 4}})]++
 	}
 	fmt.Println("the better of two", taken)
 	// Output:

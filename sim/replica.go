@@ -22,6 +22,7 @@ type life struct {
 	handle        policy.Handle
 	generation    uint32 // of the slot: tells its requests apart
 	preempted     bool   // the interruption is a preemption
+	set           int32  // of pools, one of whose replicas serves it
 }
 
 // more is what few requests have.
@@ -56,6 +57,7 @@ func (c *Cluster) release(slot int32) {
 type replica struct {
 	index    int32
 	policy   policy.Policy
+	cost     cost.Model
 	busy     bool // a step is under way
 	awaited  bool // its end stands in the agenda
 	woken    bool // stands among those that may decide
@@ -67,6 +69,8 @@ type replica struct {
 	outcome  policy.Outcome
 	slots    []int32 // of the policy's handles
 	losers   []int64 // preempted since the last decided step
+
+	decidesAhead bool // a step before the one under way has ended
 
 	queries, hits int64 // of the prefix cache, in steps decided so far
 }
@@ -88,7 +92,7 @@ func (c *Cluster) start(r *replica) {
 		}
 		c.begin(r)
 	}
-	if c.config.Ahead && !r.ahead {
+	if r.decidesAhead && !r.ahead {
 		r.ahead = c.decide(r, &r.after)
 	}
 	if !r.awaited {
@@ -102,7 +106,7 @@ func (c *Cluster) begin(r *replica) {
 	r.busy, r.awaited = true, false
 	s := &r.under.step
 	s.Start, s.End = c.now, c.now+r.under.took
-	if c.config.Ahead {
+	if r.decidesAhead {
 		s.count(r.policy.Load())
 	}
 }
@@ -133,7 +137,7 @@ func (c *Cluster) decide(r *replica, to *decided) bool {
 		return false // whom this preempted, the next step tells
 	}
 	to.losers, r.losers = r.losers, to.losers[:0]
-	time, bound := c.config.Cost.StepTime(d.Shape)
+	time, bound := r.cost.StepTime(d.Shape)
 	if d.Shape.Tokens == 0 {
 		time = 1 // nothing is computed, and the next decision differs
 	}
@@ -246,7 +250,7 @@ func (c *Cluster) coast(r *replica, horizon time.Duration) bool {
 		if !quiet {
 			return false
 		}
-		time, bound := c.config.Cost.StepTime(shape)
+		time, bound := r.cost.StepTime(shape)
 		if r.busy {
 			// The step under way ends, and the quiet one is decided while it runs.
 			if r.under.step.End >= horizon {

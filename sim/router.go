@@ -6,55 +6,85 @@ import "llmsim/sim/rng"
 type Load struct {
 	Requests int // waiting or running
 	Tokens   int // of their prompts
+	// Weight is the replica's capacity beside that of others: one of weight 2 is as loaded as one of
+	// weight 1 when it holds twice as much. Where all are 0, all are equal.
+	Weight  float32
+	Replica int32 // its number in the cluster; ascending
+}
+
+// An Arrival is what a router knows of a request: not how long its answer will be.
+type Arrival struct {
+	Prompt      int      // tokens
+	Prefix      []uint64 // names of the prompt's pieces, as in workload.Request
+	PrefixBlock int      // tokens of a piece
 }
 
 // A Router chooses a replica for each request, in order of arrival, from what the replicas hold
-// at that instant.
+// at that instant. It returns the place of its load.
 type Router interface {
-	Route(loads []Load) int
+	Route(a Arrival, loads []Load) int
 }
 
 // RoundRobin takes the replicas in turn.
 type RoundRobin struct{ next int }
 
-func (r *RoundRobin) Route(loads []Load) int {
+func (r *RoundRobin) Route(_ Arrival, loads []Load) int {
 	i := r.next % len(loads)
 	r.next = i + 1
 	return i
 }
 
-// LeastLoaded takes the replica with the fewest requests; of equals the first.
+// LeastLoaded takes the replica with the fewest requests, the arriving one included, by weight; of
+// equals the first.
 type LeastLoaded struct{}
 
-func (LeastLoaded) Route(loads []Load) int {
+func (LeastLoaded) Route(_ Arrival, loads []Load) int {
 	best := 0
 	for i := range loads {
-		if loads[i].Requests < loads[best].Requests {
+		if loads[i].fewer(&loads[best]) {
 			best = i
 		}
 	}
 	return best
 }
 
-// ShortestQueue takes the replica with the fewest prompt tokens in its requests; of equals the
-// one with the fewest requests, then the first. Answers don't count: their length is not known.
+// fewer reports whether a replica with one request more is less loaded than another with one more.
+func (l *Load) fewer(than *Load) bool {
+	if l.Weight == than.Weight {
+		return l.Requests < than.Requests
+	}
+	return float64(l.Requests+1)*float64(than.Weight) < float64(than.Requests+1)*float64(l.Weight)
+}
+
+// ShortestQueue takes the replica with the fewest prompt tokens in its requests, the arriving one
+// included, by weight; of equals the one with the fewest requests, then the first. Answers don't
+// count: their length is not known.
 type ShortestQueue struct{}
 
-func (ShortestQueue) Route(loads []Load) int {
+func (ShortestQueue) Route(a Arrival, loads []Load) int {
 	best := 0
 	for i := range loads {
-		if a, b := loads[i], loads[best]; a.Tokens < b.Tokens || a.Tokens == b.Tokens && a.Requests < b.Requests {
+		l, than := &loads[i], &loads[best]
+		if l.Weight != than.Weight {
+			x := float64(l.Tokens+a.Prompt) * float64(than.Weight)
+			y := float64(than.Tokens+a.Prompt) * float64(l.Weight)
+			if x < y || x == y && l.fewer(than) {
+				best = i
+			}
+			continue
+		}
+		if l.Tokens < than.Tokens || l.Tokens == than.Tokens && l.Requests < than.Requests {
 			best = i
 		}
 	}
 	return best
 }
 
-// PowerOfTwo takes the less loaded, by requests, of two different replicas drawn from Stream; of
-// equals the one drawn first.
+// PowerOfTwo takes the less loaded, by requests and weight, of two different replicas drawn from
+// Stream; of equals the one drawn first.
 type PowerOfTwo struct{ Stream *rng.Stream }
 
-func (r PowerOfTwo) Route(loads []Load) int {
+func (r PowerOfTwo) Route(_ Arrival, loads []Load) int {
 	if len(loads) == 1 {
 		return 0
 	}
@@ -63,7 +93,7 @@ func (r PowerOfTwo) Route(loads []Load) int {
 	if b >= a {
 		b++
 	}
-	if loads[b].Requests < loads[a].Requests {
+	if loads[b].fewer(&loads[a]) {
 		return b
 	}
 	return a

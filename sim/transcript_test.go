@@ -20,7 +20,11 @@ import (
 //	new replicas=1 blocks=100 block=4 slots=8 budget=64 watermark=0 router=round-robin
 //	    max_model_len=400 step=10ms token=0s seed=1
 //	                             a step takes step, and token for each that it computes
-//	submit NAME PROMPT/OUTPUT at=NOW
+//	pool NAME replicas=1 accepts=0-0 ... weight=0
+//	                             the same, one after the other, makes a cluster of several pools; the
+//	                             router of the last is that of every set of them
+//	submit NAME PROMPT/OUTPUT at=NOW prefix=A.B.C piece=4
+//	                             the prompt starts with the pieces A, B and C, letters, of 4 tokens
 //	cancel NAME at=NOW
 //	advance TO
 //	drain                        to the end, through every stop
@@ -47,15 +51,21 @@ type clusterTalk struct {
 	names   []string // of ids
 	tickets map[string]sim.Ticket
 	said    strings.Builder
+	pools   []sim.Pool // of the last commands
 }
 
 func (k *clusterTalk) say(format string, args ...any) { fmt.Fprintf(&k.said, format+"\n", args...) }
 
 func (k *clusterTalk) answer(c *transcript.Command) string {
 	k.said.Reset()
+	if c.Name != "pool" {
+		k.pools = nil
+	}
 	switch c.Name {
 	case "new":
 		k.build(c)
+	case "pool":
+		k.pool(c)
 	case "submit":
 		k.submit(c)
 	case "cancel":
@@ -95,7 +105,24 @@ func (k *clusterTalk) answer(c *transcript.Command) string {
 	return k.said.String()
 }
 
+// pool adds one and starts again.
+func (k *clusterTalk) pool(c *transcript.Command) {
+	s := k.setup(c)
+	p := s.pool()
+	p.Name, p.Weight = c.Word(0, "name"), float32(c.Float("weight", 0))
+	if _, err := fmt.Sscanf(c.Text("accepts", "0-0"), "%d-%d", &p.Accepts.Lo, &p.Accepts.Hi); err != nil {
+		c.Fatalf("%v", err)
+	}
+	k.pools = append(k.pools, p)
+	cluster := sim.New(sim.Config{Pools: k.pools, Routers: func(uint64) sim.Router { return s.router() }})
+	*k = clusterTalk{Cluster: cluster, tickets: map[string]sim.Ticket{}, pools: k.pools}
+}
+
 func (k *clusterTalk) build(c *transcript.Command) {
+	*k = clusterTalk{Cluster: k.setup(c).cluster(), tickets: map[string]sim.Ticket{}}
+}
+
+func (k *clusterTalk) setup(c *transcript.Command) setup {
 	s := setup{
 		replicas: c.Int("replicas", 1), blocks: c.Int("blocks", 100), block: c.Int("block", 4),
 		slots: c.Int("slots", 8), budget: c.Int("budget", 64), watermark: c.Float("watermark", 0),
@@ -103,16 +130,19 @@ func (k *clusterTalk) build(c *transcript.Command) {
 		cost:        linear{c.Duration("step", 10*time.Millisecond), c.Duration("token", 0)},
 	}
 	seed := uint64(c.Int("seed", 1))
-	routers := map[string]sim.Router{
-		"round-robin": &sim.RoundRobin{}, "least-loaded": sim.LeastLoaded{},
-		"shortest-queue": sim.ShortestQueue{}, "power-of-two": sim.PowerOfTwo{Stream: rng.New(seed, "router")},
+	routers := map[string]func() sim.Router{
+		"round-robin":     func() sim.Router { return &sim.RoundRobin{} },
+		"least-loaded":    func() sim.Router { return sim.LeastLoaded{} },
+		"shortest-queue":  func() sim.Router { return sim.ShortestQueue{} },
+		"power-of-two":    func() sim.Router { return sim.PowerOfTwo{Stream: rng.New(seed, "router")} },
+		"prefix-affinity": func() sim.Router { return sim.NewPrefixAffinity(c.Int("remembers", 100)) },
 	}
 	name := c.Text("router", "round-robin")
 	if routers[name] == nil {
 		c.Fatalf("router %s is not known", name)
 	}
-	s.router = func() sim.Router { return routers[name] }
-	*k = clusterTalk{Cluster: s.cluster(), tickets: map[string]sim.Ticket{}}
+	s.router = routers[name]
+	return s
 }
 
 func (k *clusterTalk) submit(c *transcript.Command) {
@@ -120,6 +150,12 @@ func (k *clusterTalk) submit(c *transcript.Command) {
 	r := workload.Request{ID: int64(len(k.names)), Arrival: c.Duration("at", k.Now())}
 	if _, err := fmt.Sscanf(c.Word(1, "lengths"), "%d/%d", &r.Prompt, &r.Output); err != nil {
 		c.Fatalf("%v", err)
+	}
+	if prefix := c.Text("prefix", ""); prefix != "" {
+		for piece := range strings.SplitSeq(prefix, ".") {
+			r.Prefix = append(r.Prefix, uint64(piece[0]))
+		}
+		r.PrefixBlock = c.Int("piece", 4)
 	}
 	k.names = append(k.names, name)
 	ticket, err := k.Submit(r)

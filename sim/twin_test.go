@@ -124,7 +124,7 @@ func (t *twin) arrive(r workload.Request, router sim.Router) {
 	}
 	i := 0
 	if len(t.replicas) > 1 {
-		i = router.Route(t.loads)
+		i = router.Route(sim.Arrival{Prompt: r.Prompt}, t.loads)
 	}
 	t.where[r.ID] = i
 	t.loads[i].Requests++

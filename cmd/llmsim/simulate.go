@@ -12,6 +12,7 @@ import (
 	"llmsim/report"
 	"llmsim/scenarios"
 	"llmsim/sim"
+	"llmsim/sim/cost"
 	"llmsim/workload"
 )
 
@@ -85,10 +86,14 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs, explain bo
 	}
 	progress := report.NewProgress(os.Stderr, int64(s.Requests()))
 	defer progress.Done()
-	var recorder report.Recorder
+	recorder := report.Recorder{PoolOf: s.PoolOf()}
 	var explainer *report.Explainer
 	if explain {
-		explainer = report.NewExplainer(s.StepCost())
+		var costs []cost.Explainer
+		for _, pool := range s.Pools() {
+			costs = append(costs, pool.StepCost())
+		}
+		explainer = report.NewExplainer(costs, s.PoolOf())
 	}
 	run := sim.NewRun(s.Cluster(), source)
 	for rounds := 0; ; rounds++ {
