@@ -64,6 +64,15 @@ func (s *scenarioFlags) register(c *cobra.Command) {
 
 // load reads the scenario with all its edits.
 func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
+	edits, err := s.given()
+	if err != nil {
+		return nil, err
+	}
+	return scenarios.Load(s.scenario, edits)
+}
+
+// given are the edits that the flags ask for.
+func (s *scenarioFlags) given() ([]scenarios.Edit, error) {
 	if err := checkGiven(s.set, "scenario", "trace", "slo"); err != nil {
 		return nil, err
 	}
@@ -90,10 +99,15 @@ func (s *scenarioFlags) load() (*scenarios.Scenario, error) {
 	if s.set.Changed("slo") {
 		edits = append(edits, scenarios.Edit{
 			Path: "slo", Label: "--slo " + s.slo,
-			Value: "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(s.slo) + "}",
+			Value: sloBlock(s.slo),
 		})
 	}
-	return scenarios.Load(s.scenario, edits)
+	return edits, nil
+}
+
+// sloBlock is the YAML of latencies such as ttft-p99=500ms,itl-p99=50ms.
+func sloBlock(text string) string {
+	return "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(text) + "}"
 }
 
 // An input is a file that a run reads.
@@ -127,6 +141,7 @@ func (s *scenarioFlags) inputs(loaded *scenarios.Scenario) (all []input) {
 var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
 	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name", "per-row": "a file name",
+	"out": "a file name", "columns": "names of figures", "shard": "a shard such as 0/4",
 }
 
 // checkGiven refuses flags that are given, but empty: as a script's variable that is not set.

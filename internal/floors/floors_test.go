@@ -34,8 +34,9 @@ var below = map[string][]string{
 	"scenarios":   with("sim"),
 	"report":      with("sim"),
 	"plan":        with("sim", "scenarios", "report"),
+	"sweep":       with("sim", "scenarios", "report", "plan"),
 	"validation":  with("sim", "scenarios", "report"),
-	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "validation", "sim/vllmv1", "conformance"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "sweep", "validation", "sim/vllmv1", "conformance"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}
