@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -321,6 +322,25 @@ func commit(file *report.AtomicFile) error {
 	return file.Commit()
 }
 
+// expand finds the files of names with * or ? in them, for where there is no shell to do so.
+func expand(names []string) (paths []string, err error) {
+	for _, name := range names {
+		if _, absent := os.Stat(name); absent == nil || !strings.ContainsAny(name, "*?") {
+			paths = append(paths, name)
+			continue
+		}
+		found, bad := filepath.Glob(name)
+		if bad == nil && len(found) == 0 {
+			bad = errors.New("there is no such file")
+		}
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", name, bad))
+		}
+		paths = append(paths, found...)
+	}
+	return paths, err
+}
+
 func newSweepMergeCommand() *cobra.Command {
 	var output sweepOutput
 	c := &cobra.Command{
@@ -341,7 +361,9 @@ some that are missing, unfinished or given twice, are refused.`,
 			columns, bad := output.check(c, sweep.Simulate)
 			err = errors.Join(err, bad)
 			var parts []sweep.Part
-			for _, path := range args {
+			paths, bad := expand(args)
+			err = errors.Join(err, bad)
+			for _, path := range paths {
 				if output.out != "" && report.SameOutput(output.out, path) {
 					err = errors.Join(err, fmt.Errorf("--out %s, %s: must be two files, are one", output.out, path))
 				}
