@@ -27,7 +27,7 @@ type Figure struct {
 type Measure struct {
 	Name    string
 	Figures []Figure
-	People  []string // the figures of a table, unless others are asked for
+	People  []string // the figures of a table, unless others are asked for; the first are of most use
 	Of      func(ctx context.Context, s *scenarios.Scenario) ([]float64, error)
 }
 
@@ -49,7 +49,12 @@ type reading struct {
 }
 
 func simulated() Measure {
-	count := func(x float64) string { return report.Figure(x) }
+	count := func(x float64) string {
+		if x == math.Trunc(x) {
+			return report.Count(int64(x))
+		}
+		return report.Figure(x)
+	}
 	readings := []reading{
 		{"arrived", "arrived", count, func(s *report.Summary) float64 { return float64(s.Requests.Arrived) }},
 		{"completed", "completed", count, func(s *report.Summary) float64 { return float64(s.Requests.Completed) }},
@@ -111,7 +116,7 @@ func simulated() Measure {
 	}...)
 	m := Measure{
 		Name:   "simulate",
-		People: []string{"completed_rps", "output_tokens_per_s", "ttft_p99_ms", "itl_p99_ms", "batch_mean", "kv_use_mean", "slo_met"},
+		People: []string{"completed_rps", "output_tokens_per_s", "ttft_p99_ms", "itl_p99_ms", "slo_met", "kv_use_mean", "batch_mean"},
 		Of: func(ctx context.Context, s *scenarios.Scenario) ([]float64, error) {
 			recorder, err := record(ctx, s)
 			if err != nil {
@@ -128,7 +133,7 @@ func simulated() Measure {
 	for _, r := range readings {
 		m.Figures = append(m.Figures, Figure{r.name, r.head, r.show})
 	}
-	m.Figures = append(m.Figures, Figure{"slo_met", "SLO met (%)", report.Percent})
+	m.Figures = append(m.Figures, Figure{"slo_met", "SLO (%)", report.Percent})
 	return m
 }
 

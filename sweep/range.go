@@ -7,11 +7,8 @@ import (
 	"strings"
 )
 
-// maxSteps bounds a geometric range, whose exact values get longer with every step.
-const maxSteps = 1000
-
 const (
-	decimal = `([-+]?(?:[0-9]{1,18}(?:\.[0-9]{1,18})?|\.[0-9]{1,18}))`
+	decimal = `([-+]?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?|\.[0-9]{1,18}))`
 	unit    = `([a-zA-Z]{0,8})`
 )
 
@@ -47,24 +44,60 @@ func expand(item string) (values []string, err error) {
 	} else if by.Sign() == 0 || (by.Sign() > 0) != up {
 		return nil, fmt.Errorf("%s: the step must lead from %s to %s, is %s", item, m[1], m[3], m[6])
 	}
-	places := max(places(m[1]), places(m[6]))
-	most := MaxRuns
 	if geometric {
-		most = maxSteps
+		return geometricRange(item, from, to, by, symbol)
 	}
-	for x := from; up && x.Cmp(to) <= 0 || !up && x.Cmp(to) >= 0; {
-		if len(values) == most {
-			return nil, fmt.Errorf("%s: must have at most %d values, has more", item, most)
-		}
-		if geometric {
-			values = append(values, trim(x.FloatString(digits(x)))+symbol)
-			x = new(big.Rat).Mul(x, by)
-		} else {
-			values = append(values, trim(x.FloatString(places))+symbol)
-			x = new(big.Rat).Add(x, by)
-		}
+	return evenRange(item, from, to, by, max(places(m[1]), places(m[3]), places(m[6])), symbol)
+}
+
+// evenRange counts in units of the last decimal place.
+func evenRange(item string, from, to, by *big.Rat, places int, symbol string) (values []string, err error) {
+	unit := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
+	units := func(x *big.Rat) *big.Int { return new(big.Rat).Mul(x, unit).Num() }
+	x, step := units(from), units(by)
+	steps := new(big.Int).Quo(new(big.Int).Sub(units(to), x), step)
+	if steps.Cmp(big.NewInt(MaxRuns)) >= 0 {
+		return nil, tooMany(item, MaxRuns)
+	}
+	values = make([]string, steps.Int64()+1)
+	for i := range values {
+		values[i] = pointed(x.String(), places) + symbol
+		x.Add(x, step)
 	}
 	return values, nil
+}
+
+// pointed puts the decimal point into a number of units.
+func pointed(units string, places int) string {
+	if places == 0 {
+		return units
+	}
+	sign := ""
+	if strings.HasPrefix(units, "-") {
+		sign, units = "-", units[1:]
+	}
+	if short := places + 1 - len(units); short > 0 {
+		units = strings.Repeat("0", short) + units
+	}
+	return sign + trim(units[:len(units)-places]+"."+units[len(units)-places:])
+}
+
+// maxSteps bounds a geometric range, whose exact values get longer with every step.
+const maxSteps = 1000
+
+func geometricRange(item string, from, to, by *big.Rat, symbol string) (values []string, err error) {
+	up := to.Cmp(from) >= 0
+	for x := from; up && x.Cmp(to) <= 0 || !up && x.Cmp(to) >= 0; x = new(big.Rat).Mul(x, by) {
+		if len(values) == maxSteps {
+			return nil, tooMany(item, maxSteps)
+		}
+		values = append(values, trim(x.FloatString(digits(x)))+symbol)
+	}
+	return values, nil
+}
+
+func tooMany(item string, most int) error {
+	return fmt.Errorf("%s: must have at most %d values, has more", item, most)
 }
 
 func fraction(text string) *big.Rat {

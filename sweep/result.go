@@ -21,7 +21,8 @@ type Result struct {
 	Header
 	lines   []Line
 	columns []column
-	chosen  bool // by the caller
+	chosen  bool     // by the caller
+	people  []string // of the measure
 }
 
 // A Point is what one point came to: of several seeds the means, and their standard errors.
@@ -41,7 +42,7 @@ type column struct {
 // Result is what a whole part says. Columns are the figures wanted; nil: all, and in a table those of most
 // use.
 func (p Part) Result(m Measure, columns []string) Result {
-	r := Result{Header: p.Header, lines: p.Lines, chosen: columns != nil}
+	r := Result{Header: p.Header, lines: p.Lines, chosen: columns != nil, people: m.People}
 	if columns == nil {
 		columns = p.Figures
 	}
@@ -218,13 +219,24 @@ func (r Result) footnote() string {
 	return text
 }
 
-// table leaves out columns without a figure.
+// leastShown is how many columns of figures a table has, however wide it is.
+const leastShown = 4
+
+// table leaves out columns without a figure and, while it is too wide, those of least use.
 func (r Result) table() report.Table {
-	var t report.Table
+	shown := r.shown()
+	t := r.tableOf(shown)
+	for i := len(r.people) - 1; i >= leastShown && !r.chosen && t.Wide(); i-- {
+		shown = slices.DeleteFunc(shown, func(c column) bool { return c.Name == r.people[i] })
+		t = r.tableOf(shown)
+	}
+	return t
+}
+
+func (r Result) tableOf(shown []column) (t report.Table) {
 	for _, f := range r.Fields {
 		t.Head = append(t.Head, shortened(f, r.Fields))
 	}
-	shown := r.shown()
 	for _, c := range shown {
 		t.Head = append(t.Head, c.Head)
 	}
