@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,11 +43,8 @@ func OpenJournal(path string, h Header) (*Journal, error) {
 
 func (j *Journal) resume(h Header) error {
 	p, good, err := scan(j.file, j.path)
-	if good == 0 && err != nil {
-		// The head is written at once: if it is not whole, nothing follows it.
-		if info, failed := j.file.Stat(); failed != nil || info.Size() > maxLine || endsLine(j.file, info.Size()) {
-			return fmt.Errorf("%w: remove it, or choose another output", err)
-		}
+	if good == 0 && err != nil && !j.begins(h) {
+		return fmt.Errorf("%w: remove it, or choose another output", err)
 	}
 	if good > 0 {
 		if p.Sweep != h.Sweep {
@@ -67,11 +65,12 @@ func (j *Journal) resume(h Header) error {
 	return nil
 }
 
-// endsLine says whether a file of some size ends in a line feed.
-func endsLine(f *os.File, size int64) bool {
-	last := make([]byte, 1)
-	n, err := f.ReadAt(last, size-1)
-	return n == 1 && (err == nil || errors.Is(err, io.EOF)) && last[0] == '\n'
+// begins says whether the file is a head that was cut off while it was written.
+func (j *Journal) begins(h Header) bool {
+	head, err := json.Marshal(h)
+	text := make([]byte, len(head)+1)
+	n, failed := j.file.ReadAt(text, 0)
+	return err == nil && errors.Is(failed, io.EOF) && bytes.HasPrefix(head, text[:n])
 }
 
 // syncEvery bounds what a machine that fails can take with it; what a process wrote outlives the process.

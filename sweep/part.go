@@ -162,6 +162,8 @@ func (h Header) checkLine(l Line) error {
 		return fmt.Errorf("point %d is none of shard %s of %d points", l.Point, h.Shard, h.Points)
 	case l.Run < 0 || l.Run >= h.Seeds:
 		return fmt.Errorf("point %d has %d runs, not one numbered %d", l.Point, h.Seeds, l.Run)
+	case l.Digest == "":
+		return fmt.Errorf("point %d must have a digest, has none", l.Point)
 	case len(l.At) != len(h.Fields) || len(l.Figures) != len(h.Figures):
 		return fmt.Errorf("must have %d values and %d figures, has %d and %d", len(h.Fields), len(h.Figures), len(l.At), len(l.Figures))
 	}

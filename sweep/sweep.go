@@ -40,14 +40,16 @@ type Question struct {
 	Parallel int
 }
 
+// Points is how many points the axes make; at most one more than MaxRuns.
+func (q Question) Points() int { return grid(q.Axes).points() }
+
 // A Sweep is a grid that has been checked.
 type Sweep struct {
 	Header
 	q     Question
 	grid  grid
-	known []known          // of every point
-	files sharedFiles      // of all points
-	at    func(int) string // how errors name a point
+	known []known     // of every point
+	files sharedFiles // of all points
 }
 
 // known is what is known of a point before it is measured.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -190,6 +191,7 @@ func TestJournalsOfOthersAreRefused(t *testing.T) {
 		head(older):                              "must be of llmsim 0.1.0, is of llmsim 0.0.1: remove it",
 		head(renamed):                            "is of scenario chat and shard 0/1, must be of base and 0/1",
 		"rate,tokens\n1,2\n":                     `r.csv.partial:1: must be a line of a sweep, is "rate,tokens"`,
+		"mine":                                   `r.csv.partial:1: the line is cut off: remove it`,
 		"{}\n":                                   "has no sweep or shard",
 		"{\"llmsim\": \"0.1.0\", \"more\": 1}\n": `unknown field "more"`,
 	} {
@@ -254,6 +256,8 @@ func TestReadPartRefuses(t *testing.T) {
 		"long":   {text[:len(text)-1] + strings.Repeat(" ", maxLine) + "\n", ":7: a line must have at most 1048576 bytes, has more"},
 		"two":    {text + "{}{}\n", ":8: must be one line of a sweep"},
 		"point":  {strings.Replace(text, `"point":3`, `"point":2`, 1), "point 2 is none of shard 1/2 of 6 points"},
+		"digest": {strings.Replace(text, `"digest":"sha256:`, `"digest":"","x":"`, 1), "unknown field"},
+		"blank":  {regexp.MustCompile(`"digest":"[^"]*"`).ReplaceAllString(text, `"digest":""`), "point 1 must have a digest, has none"},
 		"run":    {strings.Replace(text, `"run":1`, `"run":2`, 1), "point 1 has 2 runs, not one numbered 2"},
 		"values": {strings.Replace(text, `"at":["20",`, `"at":[`, 1), "must have 2 values and"},
 		"seeds":  {strings.Replace(text, `"seeds":2`, `"seeds":0`, 1), "must have 1 to 1000000 runs, has 6 points of 0 seeds"},

@@ -201,7 +201,7 @@ func (s *sweepFlags) run(c *cobra.Command) error {
 	if err := errors.Join(err, bad); err != nil {
 		return err
 	}
-	checking := report.NewProgress(os.Stderr, 0)
+	checking := report.NewProgress(os.Stderr, int64(q.Points()))
 	checked, err := sweep.New(c.Context(), q, func(done int) { checking.Set(int64(done)) })
 	checking.Done()
 	if err != nil {

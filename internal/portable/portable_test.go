@@ -38,7 +38,7 @@ func build(t *testing.T, arch string) string {
 }
 
 var (
-	symbols = `^llmsim/(sim|workload|report|scenarios|plan)[/.]`
+	symbols = `^llmsim/(sim|workload|report|scenarios|plan|sweep)[/.]`
 	fused   = regexp.MustCompile(`\bF?N?M(ADD|SUB)[SD]\b`)
 )
 
@@ -132,6 +132,7 @@ func TestSameBytes(t *testing.T) {
 			"--set", "workload.prompt_tokens={normal: [500, 200]}",
 			"--set", "cost.efficiency={compute: 0.7, memory: 0.83}"),
 		{"plan", "--format", "json", "--rate", "80"},
+		{"sweep", "--format", "csv", "--over", "rate=20..60:20", "--over", "engine.max_num_seqs=8..64:x2", "--requests", "300", "--seeds", "3"},
 	} {
 		want, wantRequests := run([]string{amd64}, args...)
 		got, gotRequests := run([]string{emulator, arm64}, args...)
