@@ -11,7 +11,7 @@ BENCH ?= .
 BENCHTIME ?= 1s
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: help build test race fuzz bench validate lint docs-check arm64 check
+.PHONY: help build test race fuzz bench validate lint docs-check arm64 slurm-test check
 
 help:
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ docs-check: ## run every command of README.md and docs/ and compare what it prin
 
 arm64: ## no fused products for arm64, and the same bytes as amd64 (under qemu-aarch64-static)
 	LLMSIM_ARM64=$${LLMSIM_ARM64:-1} $(GO) test -count=1 -v ./internal/portable
+
+slurm-test: ## docs/scale-out's array on a real Slurm of one node (as root; installs Debian's slurm-wlm)
+	@GO='$(GO)' internal/slurm/run
 
 check: ## everything CI runs
 	@.ci/run

@@ -111,6 +111,17 @@ func (f *AtomicFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Sync has what was written so far outlive a failure of the machine, where the file is one that can.
+func (f *AtomicFile) Sync() error {
+	if f.target == "" {
+		return nil
+	}
+	if err := f.file.Sync(); err != nil {
+		return f.fault(err)
+	}
+	return nil
+}
+
 // Commit makes what was written the content of the path. After an error nothing of it is left.
 func (f *AtomicFile) Commit() error { return CommitAll(f) }
 

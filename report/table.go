@@ -48,6 +48,9 @@ func (t Table) WriteMarkdown(w io.Writer) error {
 	return t.render(table, t.Rows)
 }
 
+// Wide reports whether WriteText takes more columns than a table for people should.
+func (t Table) Wide() bool { return t.width() > width }
+
 // width is the number of columns that WriteText takes.
 func (t Table) width() int {
 	sum := 0

@@ -35,3 +35,12 @@ func TestTableLeavesTextAlone(t *testing.T) {
 		t.Errorf("WriteMarkdown wrote\n%s", got.String())
 	}
 }
+
+func TestTableWide(t *testing.T) {
+	for columns, want := range map[int]bool{80: false, 81: true} {
+		table := Table{Head: []string{"a", strings.Repeat("b", columns-len("a")-len(gap))}, Rows: [][]string{{"1", "2"}}}
+		if got := table.Wide(); got != want {
+			t.Errorf("Wide() of %d columns = %v, want %v", columns, got, want)
+		}
+	}
+}

@@ -26,6 +26,9 @@ type files struct {
 	lengths map[File]*lengthsFile
 }
 
+// mostTraces bounds the traces that are held at once: beyond it all are let go, to be read again.
+const mostTraces = 16
+
 type traceKey struct {
 	File
 	options workload.TraceOptions
@@ -45,9 +48,16 @@ func (f *files) trace(file File, options workload.TraceOptions) (*workload.Trace
 	if f.traces == nil {
 		f.traces = map[traceKey]*workload.Trace{}
 	}
+	if len(f.traces) == mostTraces {
+		clear(f.traces)
+	}
 	f.traces[key] = t
 	return t, nil
 }
+
+// ShareFiles has s read its files where another scenario does, so that those which both name are read
+// once. It is to be called before s is used.
+func (s *Scenario) ShareFiles(with *Scenario) { s.files = with.opened() }
 
 func openTrace(file File, options workload.TraceOptions) (*workload.Trace, error) {
 	if file.Embedded {

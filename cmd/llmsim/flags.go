@@ -76,6 +76,22 @@ func (s *scenarioFlags) value(flag string) string {
 // loadOn is load with a GPU in the place of that of --gpu, unless it is empty, and with more edits
 // at the end.
 func (s *scenarioFlags) loadOn(gpu string, more ...scenarios.Edit) (*scenarios.Scenario, error) {
+	edits, err := s.given()
+	if err != nil {
+		return nil, err
+	}
+	if gpu != "" {
+		for i := range edits {
+			if edits[i].Path == "hardware.name" && strings.HasPrefix(edits[i].Label, "--gpu ") {
+				edits[i].Value, edits[i].Label = gpu, "--gpu "+gpu
+			}
+		}
+	}
+	return scenarios.Load(s.scenario, append(edits, more...))
+}
+
+// given are the edits that the flags ask for.
+func (s *scenarioFlags) given() ([]scenarios.Edit, error) {
 	if err := checkGiven(s.set, "scenario", "trace", "slo"); err != nil {
 		return nil, err
 	}
@@ -93,9 +109,6 @@ func (s *scenarioFlags) loadOn(gpu string, more ...scenarios.Edit) (*scenarios.S
 	for _, d := range direct {
 		if f := s.set.Lookup(d.flag); f.Changed {
 			value := f.Value.String()
-			if d.flag == "gpu" && gpu != "" {
-				value = gpu
-			}
 			if d.flag == "model" && isConfig(value) {
 				d.path = "model.config"
 			}
@@ -105,10 +118,15 @@ func (s *scenarioFlags) loadOn(gpu string, more ...scenarios.Edit) (*scenarios.S
 	if s.set.Changed("slo") {
 		edits = append(edits, scenarios.Edit{
 			Path: "slo", Label: "--slo " + s.slo,
-			Value: "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(s.slo) + "}",
+			Value: sloBlock(s.slo),
 		})
 	}
-	return scenarios.Load(s.scenario, append(edits, more...))
+	return edits, nil
+}
+
+// sloBlock is the YAML of latencies such as ttft-p99=500ms,itl-p99=50ms.
+func sloBlock(text string) string {
+	return "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(text) + "}"
 }
 
 // An input is a file that a run reads.
@@ -144,6 +162,7 @@ var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
 	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name", "per-row": "a file name",
 	"out": "a file name", "fit": "names of parameters; see llmsim calibrate --list", "gpu": "a GPU's name",
+	"columns": "names of figures", "shard": "a shard such as 0/4",
 }
 
 // checkGiven refuses flags that are given, but empty: as a script's variable that is not set.

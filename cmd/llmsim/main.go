@@ -101,7 +101,7 @@ Exit codes: 0 the answer is yes, 1 the answer is no, 2 bad input.`,
 		}
 		return fmt.Errorf("%w%s\nsee: %s --help", err, nearFlag(c, err), c.CommandPath())
 	})
-	root.AddCommand(newPlanCommand(), newSimulateCommand(), newValidateCommand(), newCalibrateCommand(), newConformanceCommand(), newTraceCommand(), newScenariosCommand(),
+	root.AddCommand(newPlanCommand(), newSimulateCommand(), newSweepCommand(), newValidateCommand(), newCalibrateCommand(), newConformanceCommand(), newTraceCommand(), newScenariosCommand(),
 		newModelsCommand(), newGPUsCommand())
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {

@@ -131,7 +131,7 @@ func TestAnswersThatCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{
 		{"scenarios"}, {"scenarios", "--format", "md"}, {"--help"}, {"--version"}, {"help", "simulate"}, {"simulate", "--help"}, {},
 		{"trace"}, {"simulate", "--requests", "5"}, {"plan", "--rate", "1000", "--replicas", "1", "--requests", "300"},
-		{"trace", "convert", traces + "azure2023.csv"},
+		{"trace", "convert", traces + "azure2023.csv"}, {"sweep", "--over", "rate=1,2", "--requests", "5"},
 	} {
 		var errs bytes.Buffer
 		code := run(t.Context(), args, full{}, &errs)

@@ -34,9 +34,10 @@ var below = map[string][]string{
 	"scenarios":   with("sim"),
 	"report":      with("sim"),
 	"plan":        with("sim", "scenarios", "report"),
+	"sweep":       with("sim", "scenarios", "report", "plan"),
 	"validation":  with("sim", "scenarios", "report"),
 	"calibration": with("sim", "scenarios", "report", "validation"),
-	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "validation", "calibration", "sim/vllmv1", "conformance"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "sweep", "validation", "calibration", "sim/vllmv1", "conformance"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}

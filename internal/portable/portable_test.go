@@ -38,7 +38,7 @@ func build(t *testing.T, arch string) string {
 }
 
 var (
-	symbols = `^llmsim/(sim|workload|report|scenarios|plan|validation)[/.]`
+	symbols = `^llmsim/(sim|workload|report|scenarios|plan|validation|sweep)[/.]`
 	fused   = regexp.MustCompile(`\bF?N?M(ADD|SUB)[SD]\b`)
 )
 
@@ -134,6 +134,7 @@ func TestSameBytes(t *testing.T) {
 		simulate("--model", "qwen3-30b-a3b", "--gpu", "h100-sxm", "--tp", "2", "--policy", "vllm-v1", "--explain", "--rate", "20", "--requests", "1000"),
 		simulate("--model", "deepseek-v3", "--gpu", "h200-sxm", "--tp", "8", "--policy", "vllm-v1", "--explain", "--rate", "5", "--requests", "200"),
 		{"plan", "--format", "json", "--rate", "80"},
+		{"sweep", "--format", "csv", "--over", "rate=20..60:20", "--over", "engine.max_num_seqs=8..64:x2", "--requests", "300", "--seeds", "3"},
 	} {
 		want, wantRequests := run([]string{amd64}, args...)
 		got, gotRequests := run([]string{emulator, arm64}, args...)
