@@ -64,6 +64,8 @@ type Capacity struct {
 	SaturationCI [2]float64 `json:"saturation_ci_rps"`
 	Requests     int        `json:"requests"` // of each saturated run
 
+	// Of several pools: what all of them sustain together, the figures of a replica are shares of.
+	Fleet float64 `json:"fleet_rps,omitempty"`
 	// Of a trace: the most times as fast as which the answer's replicas keep up with it under the SLO.
 	Speedup float64 `json:"speedup,omitempty"`
 }

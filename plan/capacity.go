@@ -88,6 +88,7 @@ type ceiling struct {
 const (
 	leastJudged = 3_000
 	judgedSeeds = 8
+	fleetSeeds  = 4
 	mostJudged  = 20_000
 	judgedSteps = 1_500_000
 	// A rate is found to this factor.
@@ -250,6 +251,34 @@ func beyondEdge(p *pace, s scenarios.Scenario, under estimate, sat *saturation) 
 
 // judged says whether a scenario has an SLO.
 func judged(s *scenarios.Scenario) bool { return len(s.SLO) > 0 }
+
+// fleetRate is the highest rate that a fleet sustains under its SLO, looked for from a rate up and
+// down; the mean of some seeds.
+func (l *ceiling) fleetRate(from float64) (estimate, error) {
+	lo := from
+	for range 12 {
+		ok, err := l.sustains(lo, 0)
+		if err != nil {
+			return estimate{}, err
+		}
+		if ok {
+			break
+		}
+		lo /= 1.5
+	}
+	hi := lo
+	for range 12 {
+		hi *= 1.5
+		ok, err := l.sustains(hi, 0)
+		if err != nil {
+			return estimate{}, err
+		}
+		if !ok {
+			return l.highest(hi)
+		}
+	}
+	return estimate{}, nil
+}
 
 // underSLO is the highest rate of one replica; saturation where nothing more is asked for.
 func underSLO(p *pace, s scenarios.Scenario, sat *saturation, seeds int) (estimate, error) {

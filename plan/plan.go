@@ -81,6 +81,13 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 			return nil, err
 		}
 	}
+	if s.Mixed() && open(s) && q.Sensitivity && o.summary.Latency.E2E.Count > 0 {
+		served := (o.summary.Latency.E2E.Mean - o.summary.Latency.Queue.Mean) / 1e3
+		l := ceiling{pace: &p.pace, s: *s, service: served, seeds: fleetSeeds}
+		if p.under, err = l.fleetRate(p.rate); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.sensitivities(); err != nil {
 		return nil, err
 	}

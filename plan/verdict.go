@@ -43,6 +43,14 @@ func (p *planning) conclude(o *outcome) {
 			PerGPU: millionths(each / float64(s.Engine.GPUs())), Runs: 1,
 		}
 	}
+	if s.Mixed() && p.under.mean > 0 {
+		a.Capacity = &Capacity{
+			Fleet: millionths(p.under.mean), PerReplica: millionths(p.under.mean / float64(o.replicas)), Runs: p.under.runs,
+			PerGPU: millionths(p.under.mean / float64(a.GPUs)), Headroom: millionths(p.under.mean/p.rate - 1),
+			CI:     [2]float64{millionths(max(p.under.mean-p.under.half, 0) / float64(o.replicas)), millionths((p.under.mean + p.under.half) / float64(o.replicas))},
+			Spread: millionths(p.under.spread / float64(o.replicas)),
+		}
+	}
 	a.Price = pricedFleet(s, a.GPUs, o.summary.Throughput)
 	if a.Sensitivity == nil {
 		a.Sensitivity = []Sensitivity{}

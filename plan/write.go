@@ -68,6 +68,9 @@ func (a *Answer) capacity() string {
 	if c.Speedup > 0 {
 		return fmt.Sprintf("The trace may come %s times as fast%s before %s no longer keep%s up.", report.Figure(c.Speedup), under, plural(a.Replicas, "replica"), third(a.Replicas))
 	}
+	if c.Fleet > 0 {
+		return fmt.Sprintf("The pools together sustain %s req/s%s; headroom %s%%.", report.Figure(c.Fleet), under, report.Percent(c.Headroom))
+	}
 	text := fmt.Sprintf("One replica sustains %s req/s%s", interval(c.PerReplica, (c.CI[1]-c.CI[0])/2), under)
 	if len(a.SLO) > 0 {
 		if c.PerReplica == 0 {
