@@ -143,6 +143,7 @@ var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
 	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name", "per-row": "a file name",
 	"out": "a file name", "fit": "names of parameters; see llmsim calibrate --list", "gpu": "a GPU's name",
+	"dir": "a folder's name", "target": "a URL",
 }
 
 // checkGiven refuses flags that are given, but empty: as a script's variable that is not set.
