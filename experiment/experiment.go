@@ -290,6 +290,7 @@ func (e *Experiment) known(c *check, line int, path, name string) *Model {
 	return m
 }
 
+// hint says which of the known names a wrong one may have meant, or else which there are.
 func hint(wrong string, known []string) string {
 	if near := scenarios.Nearest(wrong, known); near != "" {
 		return "did you mean " + near + "?"
@@ -326,6 +327,10 @@ func (e *Experiment) model(c *check, m modelText, block string, control bool) {
 			c.add(m.Line, path+".set", "%s can't be what a model differs in", edit.Path)
 			return
 		}
+		if edit.Path == "workload" {
+			c.add(m.Line, path+".set", "must be of a key of workload, is of the whole block")
+			return
+		}
 		edit.Label = fmt.Sprintf("%s:%d: %s.set: %s", c.where, m.Line, path, text)
 		edits = append(edits, edit)
 	}
@@ -339,7 +344,7 @@ func (e *Experiment) model(c *check, m modelText, block string, control bool) {
 		return
 	}
 	differ := differences(of.Scenario, s)
-	if len(m.Set) == 1 && len(differ) > 1 && isScalar(edits[0].Value) {
+	if len(differ) > 0 && len(m.Set) == 1 && isScalar(edits[0].Value) && (len(differ) > 1 || !strings.HasPrefix(differ[0], edits[0].Path+" ")) {
 		// One written field: what else differs follows from it.
 		differ = []string{fmt.Sprintf("%s to %s", edits[0].Path, edits[0].Value)}
 	}
@@ -422,8 +427,8 @@ func orNone(name string) string {
 	return name
 }
 
-// digest is of everything that values, verdicts and explanations come from; not of names of the
-// experiment or of words.
+// digest is of everything that values, verdicts and explanations come from; not of the experiment's
+// name and question.
 func (e *Experiment) digest() string {
 	type model struct{ Name, Digest string }
 	var models []model

@@ -109,7 +109,7 @@ measured is not to be trusted.`,
 		return fmt.Errorf("%w%s\nsee: %s --help", err, nearFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(newPlanCommand(), newSimulateCommand(), newValidateCommand(), newCalibrateCommand(), newConformanceCommand(), newTraceCommand(), newScenariosCommand(),
-		newExperimentCommand(), newModelsCommand(), newGPUsCommand())
+		newExperimentCommand(), newCheckCommand(), newModelsCommand(), newGPUsCommand())
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "help" {
