@@ -87,8 +87,8 @@ func TestDecisionsAreNamed(t *testing.T) {
 	updated(t, path)
 	all, err := Load([]string{path}, []scenarios.Edit{{Path: "engine.num_gpu_blocks", Value: "1200"}}, false)
 	moved := checked(t, all, err).Drifts[0].Moved
-	if len(moved) == 0 || !strings.HasPrefix(moved[0], "of the decisions, preemptions.total moved most: 139 to ") {
-		t.Errorf("e5 with fewer blocks: moved: %q, want preemptions first", moved)
+	if len(moved) == 0 || !strings.HasPrefix(moved[0], "of the decisions, steps.count moved most: ") {
+		t.Errorf("e5 with fewer blocks: moved: %q, want their number of steps first", moved)
 	}
 }
 

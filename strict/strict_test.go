@@ -46,7 +46,7 @@ func TestFaults(t *testing.T) {
 		{"name: &a x\nrows: [*a]\n", []string{"g.yaml:2: rows[0]: must be written out, is an alias"}},
 		{"name:\narea: .nan\n", []string{"name: must be text, is empty", "area: must be a number, is .nan"}},
 		{"name: x\nname: y\n", []string{"g.yaml:2: name: is given twice"}},
-		{"a: b: c", []string{"g.yaml:1: must be YAML: mapping values are not allowed in this context"}},
+		{"name: x\na: b: c", []string{"g.yaml:2: must be YAML: mapping values are not allowed in this context"}},
 		{strings.Repeat("#", MaxFile+1), []string{"g.yaml: must be at most 1 MiB, is longer"}},
 	} {
 		var g garden
