@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 
@@ -176,6 +177,10 @@ func (r *reading) read(n *yaml.Node, to reflect.Value, path string) {
 			r.add(n, path, "must be text, is %s", Show(n))
 			return
 		}
+		if !plain(n.Value) {
+			r.add(n, path, "must be without control characters, is %q", shorten(n.Value))
+			return
+		}
 		to.SetString(n.Value)
 	case reflect.Float64:
 		x, ok := Number(n)
@@ -194,6 +199,11 @@ func (r *reading) read(n *yaml.Node, to reflect.Value, path string) {
 	default:
 		panic("strict: no way to read " + to.Type().String())
 	}
+}
+
+// plain keeps a file's words from steering the terminal that shows them.
+func plain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' })
 }
 
 // Number is a finite number that a node says.
@@ -270,6 +280,10 @@ func (r *reading) list(n *yaml.Node, to reflect.Value, path string) {
 				continue
 			}
 			given[name.Value] = true
+			if name.Value == "" || strings.ContainsFunc(name.Value, func(r rune) bool { return unicode.IsControl(r) || r == '|' }) {
+				r.add(name, path, "a key must be a name without control characters and bars, is %q", shorten(name.Value))
+				continue
+			}
 			item := reflect.New(of).Elem()
 			r.read(n.Content[i+1], item, join(path, shorten(name.Value)))
 			item.Field(key).SetString(name.Value)
@@ -287,7 +301,9 @@ func (r *reading) list(n *yaml.Node, to reflect.Value, path string) {
 			to.Set(reflect.Append(to, item))
 		}
 	case of.Kind() == reflect.String && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null":
-		to.Set(reflect.Append(to, reflect.ValueOf(n.Value)))
+		item := reflect.New(of).Elem()
+		r.read(n, item, path)
+		to.Set(reflect.Append(to, item))
 	default:
 		r.add(n, path, "must be a list, is %s", Show(n))
 	}

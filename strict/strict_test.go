@@ -45,6 +45,8 @@ func TestFaults(t *testing.T) {
 		{"name: x\nbeds: {a: {}, a: {plant: x}, b: 3}\n", []string{"beds.a.plant: is missing", "beds.a: is given twice", "beds.b: must be a block of keys, is 3"}},
 		{"name: &a x\nrows: [*a]\n", []string{"g.yaml:2: rows[0]: must be written out, is an alias"}},
 		{"name:\narea: .nan\n", []string{"name: must be text, is empty", "area: must be a number, is .nan"}},
+		{"name: \"\\e[2J\"\nbeds: {\"a\\e\": {plant: x}, \"a|b\": {plant: x}}\n",
+			[]string{`name: must be without control characters, is "\x1b[2J"`, `beds: a key must be a name without control characters and bars, is "a\x1b"`, `is "a|b"`}},
 		{"name: x\nname: y\n", []string{"g.yaml:2: name: is given twice"}},
 		{"name: x\na: b: c", []string{"g.yaml:2: must be YAML: mapping values are not allowed in this context"}},
 		{strings.Repeat("#", MaxFile+1), []string{"g.yaml: must be at most 1 MiB, is longer"}},
