@@ -29,7 +29,7 @@ const Base = "base"
 type Experiment struct {
 	Name         string
 	Question     string
-	Runs         int // of every model, each with a seed of its own; a value is their mean
+	Runs         int // of every model, each with a seed of its own
 	Models       []Model
 	Metrics      []Metric
 	Explanations []Explanation
@@ -50,11 +50,19 @@ type Model struct {
 type Metric struct {
 	Name      string
 	Key       string // of a summary's JSON, as report.Flatten has it
+	Runs      string // what of the runs' figures is taken: Mean or Deviation
 	Model     string
 	Over      string // model; empty: none
 	Tolerance Tolerance
 	Published *Published
 }
+
+// What is taken of a figure over the runs of a model. The deviation is the standard deviation of a
+// sample, and says how far one run is to be trusted.
+const (
+	Mean      = "mean"
+	Deviation = "sd"
+)
 
 // A Published figure is somebody else's. Without a tolerance it is shown and not judged.
 type Published struct {
@@ -68,6 +76,7 @@ type Published struct {
 type Explanation struct {
 	Claim        string
 	Effect       string // key of a summary
+	Runs         string // as of a Metric
 	Model        string
 	Control      string   // empty: none
 	Below, Above *float64 // bounds of the ratio that confirm it; one of the two
@@ -127,6 +136,7 @@ type modelText struct {
 type metricText struct {
 	Name      string         `yaml:",key"`
 	Value     string         `yaml:"value,required"`
+	OverRuns  string         `yaml:"over_runs"`
 	Model     string         `yaml:"model"`
 	Over      string         `yaml:"over"`
 	Tolerance Tolerance      `yaml:"tolerance,required"`
@@ -143,6 +153,7 @@ type publishedText struct {
 type explanationText struct {
 	Claim     string     `yaml:"claim,required"`
 	Effect    string     `yaml:"effect,required"`
+	OverRuns  string     `yaml:"over_runs"`
 	Model     string     `yaml:"model"`
 	Control   string     `yaml:"control"`
 	Confirmed *boundText `yaml:"confirmed"`
@@ -372,7 +383,10 @@ func (e *Experiment) metric(c *check, m metricText, keys []string) {
 		c.add(m.Line, path+".value", "%q is no figure of a summary, %s", m.Value, hint(m.Value, keys))
 	}
 	of := e.known(c, m.Line, path+".model", m.Model)
-	metric := Metric{Name: m.Name, Key: m.Value, Over: m.Over, Tolerance: m.Tolerance}
+	metric := Metric{
+		Name: m.Name, Key: m.Value, Over: m.Over, Tolerance: m.Tolerance,
+		Runs: e.overRuns(c, m.Line, path, m.OverRuns),
+	}
 	if of != nil {
 		metric.Model = of.Name
 	}
@@ -399,7 +413,10 @@ func (e *Experiment) explanation(c *check, x explanationText, keys []string) {
 		c.add(x.Line, "explanations.effect", "%q is no figure of a summary, %s", x.Effect, hint(x.Effect, keys))
 	}
 	of := e.known(c, x.Line, "explanations.model", x.Model)
-	explanation := Explanation{Claim: x.Claim, Effect: x.Effect, Control: x.Control}
+	explanation := Explanation{
+		Claim: x.Claim, Effect: x.Effect, Control: x.Control,
+		Runs: e.overRuns(c, x.Line, "explanations", x.OverRuns),
+	}
 	if of != nil {
 		explanation.Model = of.Name
 	}
@@ -418,6 +435,19 @@ func (e *Experiment) explanation(c *check, x explanationText, keys []string) {
 		}
 	}
 	e.Explanations = append(e.Explanations, explanation)
+}
+
+// overRuns checks what is taken of the runs.
+func (e *Experiment) overRuns(c *check, line int, path, what string) string {
+	switch {
+	case what == "":
+		return Mean
+	case what != Mean && what != Deviation:
+		c.add(line, path+".over_runs", "must be %s or %s, is %q", Mean, Deviation, what)
+	case what == Deviation && e.Runs < 2:
+		c.add(line, path+".over_runs", "%s needs runs of 2 or more, has %d", Deviation, e.Runs)
+	}
+	return what
 }
 
 func orNone(name string) string {

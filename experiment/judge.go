@@ -154,6 +154,9 @@ func (e *Experiment) judge(p *Prediction, m *Measurement) Judged {
 	effects := m.Effects
 	for _, x := range e.Explanations {
 		explained := Explained{Claim: x.Claim, Status: "inferred", Effect: x.Effect}
+		if x.Runs == Deviation {
+			explained.Effect = Deviation + " over runs of " + x.Effect
+		}
 		if x.Control != "" {
 			found := effects[0]
 			effects = effects[1:]

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -62,6 +63,8 @@ func TestFilesAreRefused(t *testing.T) {
 		{strings.Replace(small, "scenario: base", "scenario: &x base", 1) + "x: *x", "x: unknown key"},
 		{strings.Replace(small, "relative: 1%", "absolute: 3ms", 1), "absolute: must be a number, is a time"},
 		{strings.Replace(small, "relative: 1%", "relative: 101%", 1), `relative: must be a share from 0 to 100%, such as 5% or 0.05, is "101%"`},
+		{strings.Replace(small, "effect: latency_ms.queue.p50", "effect: latency_ms.queue.p50, over_runs: sd", 1), "explanations.over_runs: sd needs runs of 2 or more, has 1"},
+		{strings.Replace(small, "rate: {value", "rate: {over_runs: max, value", 1), `metrics.rate.over_runs: must be mean or sd, is "max"`},
 		{strings.Replace(small, "one-slot: {set", "base: {set", 1), "models.base: must be a name of its own"},
 	} {
 		_, err := Load(write(t, "small.yaml", c.text))
@@ -95,6 +98,18 @@ func TestTolerances(t *testing.T) {
 		}
 		if got := tolerance.Holds(c.want, c.got); got != c.holds || tolerance.String() != c.shown {
 			t.Errorf("%s: Holds(%v, %v) = %v, String() = %s, want %v, %s", c.text, c.want, c.got, got, tolerance, c.holds, c.shown)
+		}
+	}
+}
+
+func TestOverRuns(t *testing.T) {
+	o := outcome{figures: map[string]map[string][]float64{"m": {"k": {1, 2, 3, 6}, "rare": {4}}}}
+	for _, c := range []struct {
+		key, what string
+		want      float64
+	}{{"k", Mean, 3}, {"k", Deviation, math.Sqrt(14. / 3)}, {"rare", Mean, 1}, {"rare", Deviation, 2}} {
+		if got := o.of("m", c.key, c.what, 4); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s of %s over 4 runs = %v, want %v", c.what, c.key, got, c.want)
 		}
 	}
 }

@@ -378,7 +378,9 @@ func (f Folder) Measure(ctx context.Context, all []*Experiment, how Measuring, p
 		}
 		for _, x := range e.Explanations {
 			if x.Control != "" {
-				m.Effects = append(m.Effects, Effect{x.Claim, o.figures[x.Model][x.Effect], o.figures[x.Control][x.Effect]})
+				m.Effects = append(m.Effects, Effect{
+					x.Claim, o.of(x.Model, x.Effect, x.Runs, e.Runs), o.of(x.Control, x.Effect, x.Runs, e.Runs),
+				})
 			}
 		}
 		measurements = append(measurements, m)

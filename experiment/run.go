@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"llmsim/report"
 	"llmsim/scenarios"
@@ -93,18 +94,36 @@ func (Virtual) Measure(ctx context.Context, s *scenarios.Scenario) (Observed, er
 	return o, nil
 }
 
-// outcome is the mean figures of every model.
+// outcome is the figures of every model's runs.
 type outcome struct {
-	figures  map[string]map[string]float64 // by model, by key
+	figures  map[string]map[string][]float64 // by model, by key, by run
 	distrust []string
+}
+
+// of is a model's figure over its runs. A run that does not have it counts as 0.
+func (o outcome) of(model, key, overRuns string, runs int) float64 {
+	all := o.figures[model][key]
+	n, sum := float64(runs), 0.0
+	for _, x := range all {
+		sum += x
+	}
+	mean := sum / n
+	if overRuns != Deviation {
+		return mean
+	}
+	squares := (n - float64(len(all))) * mean * mean
+	for _, x := range all {
+		squares += float64((x - mean) * (x - mean))
+	}
+	return math.Sqrt(squares / (n - 1))
 }
 
 // run measures every model so often, under the seeds from one on.
 func (e *Experiment) run(ctx context.Context, target Target, seed uint64, progress func(done int64)) (outcome, error) {
-	o := outcome{figures: map[string]map[string]float64{}}
+	o := outcome{figures: map[string]map[string][]float64{}}
 	done := int64(0)
 	for _, m := range e.Models {
-		sums := map[string]float64{}
+		runs := map[string][]float64{}
 		for i := range e.Runs {
 			s, err := m.Scenario.With(scenarios.Edit{Path: "seed", Value: fmt.Sprint(seed + uint64(i))})
 			if err != nil {
@@ -122,15 +141,12 @@ func (e *Experiment) run(ctx context.Context, target Target, seed uint64, progre
 				return o, err
 			}
 			for key, x := range figures {
-				sums[key] += x
+				runs[key] = append(runs[key], x)
 			}
 			done++
 			progress(done)
 		}
-		for key := range sums {
-			sums[key] /= float64(e.Runs)
-		}
-		o.figures[m.Name] = sums
+		o.figures[m.Name] = runs
 	}
 	return o, nil
 }
@@ -145,9 +161,9 @@ type Value struct {
 // values are those of all metrics, in their order.
 func (e *Experiment) values(o outcome) (all []Value, err error) {
 	for _, m := range e.Metrics {
-		x := o.figures[m.Model][m.Key]
+		x := o.of(m.Model, m.Key, m.Runs, e.Runs)
 		if m.Over != "" {
-			x, err = ratio(x, o.figures[m.Over][m.Key])
+			x, err = ratio(x, o.of(m.Over, m.Key, m.Runs, e.Runs))
 			if err != nil {
 				return nil, fmt.Errorf("%s: metric %s: %s of %s: %w", e.Name, m.Name, m.Key, m.Over, err)
 			}
