@@ -259,3 +259,13 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("Predict = %v, want canceled and no file", err)
 	}
 }
+
+// A folder that can't be written to is told of before the work.
+func TestUnwritableFolder(t *testing.T) {
+	f, e := newFolder(t), smallExperiment(t)
+	if err := os.WriteFile(filepath.Join(f.Path, "predictions"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.Predict(t.Context(), []*Experiment{e}, nil, func(int64) { t.Error("a run is made whose result can't be written") })
+	refused(t, "a file in the place of a folder", err, "predictions")
+}

@@ -141,36 +141,49 @@ func (f Folder) nextID() (int, error) {
 	return highest + 1, nil
 }
 
-// create opens a record's file, and the folders above it.
-func create(path string, record any) (*report.AtomicFile, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
+// records are files to be written, opened before the work whose results they take.
+type records []*report.AtomicFile
+
+// open makes sure that records can be written; the folders above them are made.
+func open(paths []string) (r records, err error) {
+	for _, path := range paths {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			r.abort()
+			return nil, err
+		}
+		file, err := report.CreateAtomic(path)
+		if err != nil {
+			r.abort()
+			return nil, err
+		}
+		r = append(r, file)
 	}
-	file, err := report.CreateAtomic(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := report.WriteJSON(file, record); err != nil {
-		file.Abort()
-		return nil, err
-	}
-	return file, nil
+	return r, nil
 }
 
-// writeAll makes the files of records appear together, or after an error none.
-func writeAll(paths []string, records []any) error {
-	var files []*report.AtomicFile
-	for i, path := range paths {
-		file, err := create(path, records[i])
-		if err != nil {
-			for _, f := range files {
-				f.Abort()
-			}
+// abort leaves nothing behind of files that were not committed.
+func (r records) abort() {
+	for _, file := range r {
+		file.Abort()
+	}
+}
+
+// commit makes the files appear together, or after an error none.
+func (r records) commit(all []any) error {
+	for i, file := range r {
+		if err := report.WriteJSON(file, all[i]); err != nil {
 			return err
 		}
-		files = append(files, file)
 	}
-	return report.CommitAll(files...)
+	return report.CommitAll(r...)
+}
+
+// paths are the files of experiments' records of one kind.
+func paths(all []*Experiment, of func(name string) string) (list []string) {
+	for _, e := range all {
+		list = append(list, of(e.Name))
+	}
+	return list
 }
 
 // Given are predictions of a person's own, by metric, in the place of the simulator's.
@@ -197,9 +210,13 @@ func (f Folder) Predict(ctx context.Context, all []*Experiment, given Given, pro
 	if err != nil {
 		return nil, err
 	}
+	files, err := open(paths(all, f.prediction))
+	if err != nil {
+		return nil, err
+	}
+	defer files.abort()
 	var predictions []Prediction
-	var paths []string
-	var records []any
+	var written []any
 	runs := runCounter{progress: progress}
 	for i, e := range all {
 		seed := e.Models[0].Scenario.Seed
@@ -225,10 +242,9 @@ func (f Folder) Predict(ctx context.Context, all []*Experiment, given Given, pro
 		for _, m := range e.Models {
 			p.Models = append(p.Models, ModelData{m.Name, m.Digest, m.Differs})
 		}
-		predictions = append(predictions, p)
-		paths, records = append(paths, f.prediction(e.Name)), append(records, p)
+		predictions, written = append(predictions, p), append(written, p)
 	}
-	return predictions, writeAll(paths, records)
+	return predictions, files.commit(written)
 }
 
 // distinct refuses two experiments that would share a record.
@@ -358,9 +374,13 @@ func (f Folder) Measure(ctx context.Context, all []*Experiment, how Measuring, p
 	if err != nil {
 		return nil, err
 	}
+	files, err := open(paths(all, f.measurement))
+	if err != nil {
+		return nil, err
+	}
+	defer files.abort()
 	var measurements []Measurement
-	var paths []string
-	var records []any
+	var written []any
 	runs := runCounter{progress: progress}
 	for i, e := range all {
 		started, seed := f.Now().UTC(), how.seed(predictions[i])
@@ -383,10 +403,9 @@ func (f Folder) Measure(ctx context.Context, all []*Experiment, how Measuring, p
 				})
 			}
 		}
-		measurements = append(measurements, m)
-		paths, records = append(paths, f.measurement(e.Name)), append(records, m)
+		measurements, written = append(measurements, m), append(written, m)
 	}
-	return measurements, writeAll(paths, records)
+	return measurements, files.commit(written)
 }
 
 // seed is the first of a measurement.
