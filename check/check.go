@@ -276,8 +276,9 @@ type Held struct{ File, Scenario string }
 type Drift struct {
 	File     string   `json:"file"`
 	Scenario string   `json:"scenario"`
-	Changed  bool     `json:"scenario_changed"` // it is not the one that the figures were written for
+	Changed  bool     `json:"scenario_changed"` // it is not the one that the figures were written for; neither: not known
 	Metrics  []Off    `json:"metrics"`
+	Same     bool     `json:"scenario_same"`
 	Moved    []string `json:"moved"` // what of the step time and which decisions moved most
 }
 
@@ -302,7 +303,7 @@ func Check(ctx context.Context, all []*Expectation, progress func(int64)) (Resul
 		progress(int64(i + 1))
 		r.Files++
 		r.Metrics += len(e.Metrics)
-		d := Drift{File: e.File, Scenario: e.Scenario.Name, Changed: e.digest != "" && e.digest != now.digest}
+		d := Drift{File: e.File, Scenario: e.Scenario.Name, Changed: e.digest != "" && e.digest != now.digest, Same: e.digest == now.digest}
 		for _, m := range e.Metrics {
 			if x := now.figures[m.Key]; !m.Tolerance.Holds(m.Value, x) {
 				d.Metrics = append(d.Metrics, Off{m.Key, m.Value, x, millionths(x - m.Value), m.Tolerance, m.Line})

@@ -199,6 +199,21 @@ func TestScenariosBesideTheFile(t *testing.T) {
 	}
 }
 
+// A figure that was changed by hand is off though the scenario is as it was.
+func TestTheScenarioIsTheSame(t *testing.T) {
+	path := in(t, "scenario: e3\nmetrics: {virtual_s: {}}\n")
+	updated(t, path)
+	text, _ := os.ReadFile(path)
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "value: 3.67", "value: 4.67", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := Load([]string{path}, nil, false)
+	d := checked(t, all, err).Drifts[0]
+	if d.Changed || !d.Same || !strings.Contains(d.explained()[0], "the figures or the program changed") {
+		t.Errorf("%+v, want the same scenario", d)
+	}
+}
+
 func TestFormats(t *testing.T) {
 	all := mustLoadBuiltIn(t, slower)[:2]
 	held := mustLoadBuiltIn(t)[2:3]

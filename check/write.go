@@ -43,10 +43,13 @@ func (r Result) write(w io.Writer, head string, tabled func(report.Table, io.Wri
 
 // explained is what stands under a drift's figures.
 func (d Drift) explained() []string {
-	if !d.Changed {
-		return d.Moved
+	switch {
+	case d.Changed:
+		return append([]string{"the scenario is not the one that the figures are of: its digest is another"}, d.Moved...)
+	case d.Same:
+		return append([]string{"the scenario is the one that the figures are of: the figures or the program changed"}, d.Moved...)
 	}
-	return append([]string{"the scenario is not the one that the figures are of: its digest is another"}, d.Moved...)
+	return d.Moved
 }
 
 // end is the last line.

@@ -111,7 +111,7 @@ func (o outcome) of(model, key, overRuns string, runs int) float64 {
 	if overRuns != Deviation {
 		return mean
 	}
-	squares := (n - float64(len(all))) * mean * mean
+	squares := float64((n - float64(len(all))) * mean * mean)
 	for _, x := range all {
 		squares += float64((x - mean) * (x - mean))
 	}

@@ -31,12 +31,12 @@ const rounding = 1e-9
 
 // Limit is how far off a figure may be that is expected to be want.
 func (t Tolerance) Limit(want float64) float64 {
-	return max(t.Absolute, math.Abs(t.Relative*want))
+	return max(t.Absolute, math.Abs(float64(t.Relative*want)))
 }
 
 // Holds says whether got is within the tolerance of want.
 func (t Tolerance) Holds(want, got float64) bool {
-	return math.Abs(got-want) <= t.Limit(want)+rounding*max(math.Abs(want), math.Abs(got))
+	return math.Abs(got-want) <= t.Limit(want)+float64(rounding*max(math.Abs(want), math.Abs(got)))
 }
 
 // String writes it as a file does, without braces.
