@@ -164,11 +164,7 @@ func read(text []byte, where, folder string, edits []scenarios.Edit, missing boo
 	for _, m := range f.Metrics {
 		path := "metrics." + m.Key
 		if !slices.Contains(keys, m.Key) {
-			hint := "see llmsim simulate --format csv for all"
-			if near := scenarios.Nearest(m.Key, keys); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			add(m.Line, path, "is no figure of a summary, %s", hint)
+			add(m.Line, path, "is no figure of a summary, %s", experiment.KeyHint(m.Key))
 		}
 		metric := Metric{Key: m.Key, Line: m.Line}
 		switch {

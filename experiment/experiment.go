@@ -306,10 +306,19 @@ func hint(wrong string, known []string) string {
 	if near := scenarios.Nearest(wrong, known); near != "" {
 		return "did you mean " + near + "?"
 	}
-	if len(known) > 12 {
-		return "see llmsim simulate --format csv for all"
+	const most = 12
+	if more := len(known) - most; more > 0 {
+		return fmt.Sprintf("there is %s and %d more", strings.Join(known[:most], ", "), more)
 	}
 	return "there is " + strings.Join(known, ", ")
+}
+
+// KeyHint says which figure of a summary a wrong key may have meant, or else where all are shown.
+func KeyHint(wrong string) string {
+	if near := scenarios.Nearest(wrong, Keys()); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "see llmsim simulate --format csv for all"
 }
 
 func (e *Experiment) model(c *check, m modelText, block string, control bool) {
@@ -380,7 +389,7 @@ func (e *Experiment) metric(c *check, m metricText, keys []string) {
 		c.add(m.Line, path, "must be a name of 1 to %d letters", longestName)
 	}
 	if !slices.Contains(keys, m.Value) {
-		c.add(m.Line, path+".value", "%q is no figure of a summary, %s", m.Value, hint(m.Value, keys))
+		c.add(m.Line, path+".value", "%q is no figure of a summary, %s", m.Value, KeyHint(m.Value))
 	}
 	of := e.known(c, m.Line, path+".model", m.Model)
 	metric := Metric{
@@ -410,7 +419,7 @@ func (e *Experiment) metric(c *check, m metricText, keys []string) {
 
 func (e *Experiment) explanation(c *check, x explanationText, keys []string) {
 	if !slices.Contains(keys, x.Effect) {
-		c.add(x.Line, "explanations.effect", "%q is no figure of a summary, %s", x.Effect, hint(x.Effect, keys))
+		c.add(x.Line, "explanations.effect", "%q is no figure of a summary, %s", x.Effect, KeyHint(x.Effect))
 	}
 	of := e.known(c, x.Line, "explanations.model", x.Model)
 	explanation := Explanation{

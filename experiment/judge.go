@@ -14,7 +14,7 @@ import (
 
 // A Judgement is what predictions and measurements of some experiments come to.
 type Judgement struct {
-	Verdict     string   `json:"verdict"` // "go on" or "stop"
+	Verdict     string   `json:"verdict"` // "go on", "stop" or "not to be trusted"
 	Experiments []Judged `json:"experiments"`
 }
 
@@ -90,6 +90,9 @@ func (f Folder) Judge(all []*Experiment) (Judgement, error) {
 	}
 	if err != nil {
 		return Judgement{}, err
+	}
+	if !j.Trusted() {
+		j.Verdict = "not to be trusted"
 	}
 	return j, nil
 }
@@ -216,7 +219,7 @@ func (j Judgement) Trusted() bool {
 }
 
 // Holds says whether every prediction does.
-func (j Judgement) Holds() bool { return j.Verdict != "stop" }
+func (j Judgement) Holds() bool { return j.Verdict == "go on" }
 
 func table(first string, lines []Line) report.Table {
 	t := report.Table{Head: []string{"metric", first, "measured", "difference", "tolerance", "verdict"}}
@@ -294,6 +297,9 @@ func (j Judgement) end() string {
 	for _, e := range j.Experiments {
 		failed += e.failures()
 		of += len(e.Metrics) + len(e.Published)
+	}
+	if !j.Trusted() {
+		return "no verdict: a measurement is not to be trusted"
 	}
 	if failed == 0 {
 		return fmt.Sprintf("go on: no figure of %d is off", of)

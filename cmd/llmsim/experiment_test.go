@@ -62,6 +62,20 @@ func TestAWrongPredictionStops(t *testing.T) {
 	}
 }
 
+// A run that refuses requests measures another workload than the one that was asked for.
+func TestWhatIsNotToBeTrusted(t *testing.T) {
+	inFolder(t, map[string]string{"long.yaml": "question: q\nscenario: base\n" +
+		"workload: {prompt_tokens: {lognormal: [2000, 1.5]}, arrivals: {rate: 2}, requests: 2000}\n" +
+		"metrics:\n  x: {value: throughput.completed_rps, tolerance: {relative: 50%}}\n"})
+	got(t, exitYes, "experiment", "predict", "long.yaml")
+	for _, verb := range [][]string{{"measure", "--virtual"}, {"judge"}} {
+		out := got(t, exitUntrusted, append(append([]string{"experiment"}, verb...), "long.yaml")...)
+		if !strings.Contains(out, "requests were refused") || strings.Contains(out, "go on") {
+			t.Errorf("%s prints\n%s\nwant why it is not to be trusted", verb, out)
+		}
+	}
+}
+
 func TestExperimentRefusals(t *testing.T) {
 	inFolder(t, map[string]string{"two.yaml": "question: q\nscenario: e3\nmodels:\n  m: {set: [engine.max_num_seqs=3, engine.block_size=32]}\n" +
 		"metrics:\n  x: {value: virtual_s, tolerance: {relative: 1%}}\n"})
