@@ -11,7 +11,7 @@ BENCH ?= .
 BENCHTIME ?= 1s
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: help build test race fuzz bench validate lint docs-check arm64 slurm-test check
+.PHONY: help build test race fuzz bench validate experiments lint docs-check arm64 slurm-test check
 
 help:
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,14 @@ bench: ## run the benchmarks: BENCH (all) for BENCHTIME (1s) each
 validate: ## errors against the measured runs of $LLMSIM_DATA (../shared/data), also into docs/validation.md
 	@$(GO) run ./cmd/llmsim validate "$${LLMSIM_DATA:-../shared/data}/measured"
 	@LLMSIM_REQUIRE_DATA=1 $(GO) test -count=1 -run 'TestDocuments/docs/validation.md' ./internal/docscheck -update
+
+experiments: ## predict, measure and judge every experiment, and check the committed figures of the scenarios
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(GO) build -o "$$folder/llmsim" ./cmd/llmsim; \
+	"$$folder/llmsim" experiment predict --dir "$$folder" >/dev/null; \
+	"$$folder/llmsim" experiment measure --virtual --dir "$$folder" >/dev/null; \
+	"$$folder/llmsim" experiment judge --dir "$$folder"; \
+	"$$folder/llmsim" check scenarios/expect/*.yaml
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.*')); \

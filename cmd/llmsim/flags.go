@@ -163,6 +163,7 @@ var needs = map[string]string{
 	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name", "per-row": "a file name",
 	"out": "a file name", "fit": "names of parameters; see llmsim calibrate --list", "gpu": "a GPU's name",
 	"columns": "names of figures", "shard": "a shard such as 0/4",
+	"dir": "a folder's name", "target": "a URL",
 }
 
 // checkGiven refuses flags that are given, but empty: as a script's variable that is not set.

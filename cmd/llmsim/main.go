@@ -33,11 +33,15 @@ const (
 	exitYes         = 0
 	exitNo          = 1 // the answer is no
 	exitBadInput    = 2
+	exitUntrusted   = 3   // what was measured is not to be trusted
 	exitInterrupted = 130 // by a signal, as shells have it
 )
 
 // errNo ends a verb whose answer is no; the answer has been printed.
 var errNo = errors.New("the answer is no")
+
+// errUntrusted ends a verb whose measurement is not to be trusted; why has been printed.
+var errUntrusted = errors.New("the measurement is not to be trusted")
 
 // run is the program without its process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -47,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil || errors.Is(err, errNo) {
+	if err == nil || errors.Is(err, errNo) || errors.Is(err, errUntrusted) {
 		err = cmp.Or(out.err, err) // an answer that nobody got is none
 	}
 	switch {
@@ -55,6 +59,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitYes
 	case errors.Is(err, errNo):
 		return exitNo
+	case errors.Is(err, errUntrusted):
+		return exitUntrusted
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(stderr, "llmsim: interrupted")
 		return exitInterrupted
@@ -86,7 +92,8 @@ func newRootCommand() *cobra.Command {
 		Long: `llmsim predicts how an LLM serving system behaves under load: it runs the
 scheduler, the paged KV cache and a cost model of the GPU in virtual time.
 
-Exit codes: 0 the answer is yes, 1 the answer is no, 2 bad input.`,
+Exit codes: 0 the answer is yes, 1 the answer is no, 2 bad input, 3 what was
+measured is not to be trusted.`,
 		Version:       plan.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -102,7 +109,7 @@ Exit codes: 0 the answer is yes, 1 the answer is no, 2 bad input.`,
 		return fmt.Errorf("%w%s\nsee: %s --help", err, nearFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(newPlanCommand(), newSimulateCommand(), newSweepCommand(), newValidateCommand(), newCalibrateCommand(), newConformanceCommand(), newTraceCommand(), newScenariosCommand(),
-		newModelsCommand(), newGPUsCommand())
+		newExperimentCommand(), newCheckCommand(), newModelsCommand(), newGPUsCommand())
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "help" {

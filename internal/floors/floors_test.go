@@ -32,12 +32,19 @@ var below = map[string][]string{
 	"sim":         core,
 	"conformance": {"sim/vllmv1"},
 	"scenarios":   with("sim"),
+
+	"scenarios/experiments": {},
+	"scenarios/expect":      {},
+
 	"report":      with("sim"),
 	"plan":        with("sim", "scenarios", "report"),
+	"strict":      with("sim", "scenarios"),
+	"experiment":  with("sim", "scenarios", "report", "strict", "scenarios/experiments"),
+	"check":       with("sim", "scenarios", "report", "strict", "experiment", "scenarios/expect"),
 	"sweep":       with("sim", "scenarios", "report", "plan"),
 	"validation":  with("sim", "scenarios", "report"),
 	"calibration": with("sim", "scenarios", "report", "validation"),
-	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "sweep", "validation", "calibration", "sim/vllmv1", "conformance"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "sweep", "validation", "calibration", "sim/vllmv1", "conformance", "experiment", "check"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}
