@@ -8,6 +8,7 @@ import (
 	"llmsim/report"
 	"llmsim/scenarios"
 	"llmsim/sim"
+	"llmsim/sim/cost"
 	"llmsim/workload"
 )
 
@@ -23,7 +24,11 @@ func Run(ctx context.Context, s *scenarios.Scenario) (report.Summary, error) {
 		return report.Summary{}, err
 	}
 	var recorder report.Recorder
-	explainer := report.NewExplainer(s.StepCost())
+	var costs []cost.Explainer
+	for _, pool := range s.Pools() {
+		costs = append(costs, pool.StepCost())
+	}
+	explainer := report.NewExplainer(costs, s.PoolOf())
 	run := sim.NewRun(s.Cluster(), source)
 	for rounds := 0; ; rounds++ {
 		p, more := run.Advance()

@@ -121,7 +121,7 @@ func (p *planning) sensitivities() error {
 	s := p.q.Scenario
 	all := knobs(s)
 	perRequest := float64(p.sat.steps) / float64(p.sat.requests) / float64(p.sat.runs)
-	requests := float64(p.sat.requests) * (knobRuns + 9)
+	requests := float64(float64(p.sat.requests) * (knobRuns + 9))
 	if len(s.SLO) > 0 {
 		requests += 13 * leastJudged
 	}
