@@ -1,0 +1,188 @@
+package picture
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/go-pdf/fpdf"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Formats are those of WritePlot, as the names of files end.
+var Formats = []string{"png", "svg", "pdf"}
+
+// FormatOf is the format of a file by its name.
+func FormatOf(path string) (string, error) {
+	for _, f := range Formats {
+		if strings.HasSuffix(strings.ToLower(path), "."+f) {
+			return f, nil
+		}
+	}
+	return "", fmt.Errorf("must end in .%s, is %s", strings.Join(Formats, ", ."), path)
+}
+
+// A sheet is two charts wide.
+const (
+	columns     = 2
+	chartWidth  = 15 * vg.Centimeter
+	chartHeight = 9 * vg.Centimeter
+	padding     = 6 * vg.Millimeter
+	dotsPerInch = 144
+)
+
+// palette is that of the pages on white.
+var palette = []color.RGBA{
+	{0x0b, 0x6f, 0xa4, 0xff}, {0xc8, 0x50, 0x0a, 0xff}, {0x0f, 0x8a, 0x5f, 0xff},
+	{0xa3, 0x45, 0x8a, 0xff}, {0xb0, 0x7d, 0x00, 0xff}, {0x6b, 0x76, 0x80, 0xff},
+}
+
+// WritePlot writes charts on one sheet. The same charts give the same bytes.
+func WritePlot(w io.Writer, format string, charts []Chart) error {
+	charts = slices.DeleteFunc(slices.Clone(charts), func(c Chart) bool { return len(c.Series) == 0 })
+	rows := max((len(charts)+columns-1)/columns, 1)
+	width, height := columns*chartWidth, vg.Length(rows)*chartHeight
+	var canvas vg.CanvasWriterTo
+	switch format {
+	case "png":
+		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch))}
+	case "svg":
+		canvas = vgsvg.New(width, height)
+	case "pdf":
+		// A document has dates, which must not differ between runs.
+		fpdf.SetDefaultCatalogSort(true)
+		fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
+		fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+		canvas = vgpdf.New(width, height)
+	default:
+		return fmt.Errorf("a plot is written as one of %s, not %q", strings.Join(Formats, ", "), format)
+	}
+	sheet := draw.New(canvas)
+	sheet.SetColor(color.White)
+	sheet.Fill(sheet.Rectangle.Path())
+	tiles := draw.Tiles{Cols: columns, Rows: rows, PadTop: padding, PadBottom: padding, PadLeft: padding, PadRight: padding, PadX: padding, PadY: padding}
+	for i := range charts {
+		p, err := charts[i].plot()
+		if err != nil {
+			return err
+		}
+		p.Draw(tiles.At(sheet, i%columns, i/columns))
+	}
+	_, err := canvas.WriteTo(w)
+	return err
+}
+
+// plot is a chart as the plotting library has it.
+func (c Chart) plot() (*plot.Plot, error) {
+	c.fit()
+	p := plot.New()
+	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	style := func(t *draw.TextStyle, size vg.Length) { t.Font = font.From(sans, size) }
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X.title(), c.Y.title()
+	p.Title.Padding = 2 * vg.Millimeter
+	style(&p.Title.TextStyle, 12)
+	p.Title.TextStyle.Font.Weight = 2
+	style(&p.X.Label.TextStyle, 9)
+	style(&p.Y.Label.TextStyle, 9)
+	style(&p.X.Tick.Label, 8)
+	style(&p.Y.Tick.Label, 8)
+	style(&p.Legend.TextStyle, 8)
+	p.Legend.Top = true
+	p.Legend.Padding = vg.Millimeter
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(c.X.marks()), plot.ConstantTicks(c.Y.marks())
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe6}, color.Gray{0xe6}
+	p.Add(grid)
+	tops := c.tops()
+	for i, s := range c.Series {
+		if err := c.draw(p, &s, tops, i); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range c.Marks {
+		from, to := plotter.XY{X: m.At, Y: c.Y.Min}, plotter.XY{X: m.At, Y: c.Y.Max}
+		if m.Across {
+			from, to = plotter.XY{X: c.X.Min, Y: m.At}, plotter.XY{X: c.X.Max, Y: m.At}
+		}
+		line, err := plotter.NewLine(plotter.XYs{from, to})
+		if err != nil {
+			return nil, err
+		}
+		line.Color, line.Dashes = color.RGBA{0xb3, 0x26, 0x1e, 0xff}, []vg.Length{4, 3}
+		p.Add(line)
+		p.Legend.Add(m.Name, line)
+	}
+	// What was added has widened the axes.
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = c.X.Min, c.X.Max, c.Y.Min, c.Y.Max
+	if c.X.Log {
+		p.X.Scale = plot.LogScale{}
+	}
+	if c.Y.Log {
+		p.Y.Scale = plot.LogScale{}
+	}
+	return p, nil
+}
+
+// marks are an axis's ticks with their labels.
+func (a Axis) marks() (all []plot.Tick) {
+	for _, v := range a.ticks(6) {
+		all = append(all, plot.Tick{Value: v, Label: tick(v)})
+	}
+	return all
+}
+
+func (c Chart) draw(p *plot.Plot, s *Series, tops [][]float64, i int) error {
+	var points plotter.XYs
+	for k := range s.X {
+		x, y := s.X[k], tops[i][k]
+		if c.X.Log {
+			x = max(x, c.X.Min)
+		}
+		if c.Y.Log {
+			y = max(y, c.Y.Min)
+		}
+		if s.Style == Steps && k > 0 {
+			points = append(points, plotter.XY{X: x, Y: tops[i][k-1]})
+		}
+		points = append(points, plotter.XY{X: x, Y: y})
+	}
+	ink := palette[s.Colour%len(palette)]
+	if s.Style == Area || s.Style == Stack || s.Style == Steps {
+		outline := slices.Clone(points)
+		if s.Style == Stack && i > 0 {
+			for k := len(s.X) - 1; k >= 0; k-- {
+				outline = append(outline, plotter.XY{X: s.X[k], Y: tops[i-1][k]})
+			}
+		} else {
+			outline = append(outline, plotter.XY{X: points[len(points)-1].X, Y: c.Y.Min}, plotter.XY{X: points[0].X, Y: c.Y.Min})
+		}
+		fill, err := plotter.NewPolygon(outline)
+		if err != nil {
+			return err
+		}
+		pale := func(x uint8) uint8 { return uint8(255 - (255-int(x))/5) }
+		fill.Color, fill.LineStyle.Width = color.RGBA{pale(ink.R), pale(ink.G), pale(ink.B), 0xff}, 0
+		p.Add(fill)
+	}
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return err
+	}
+	line.Color, line.Width = ink, 1.2
+	if s.Style == Dash {
+		line.Dashes = []vg.Length{4, 2}
+	}
+	p.Add(line)
+	p.Legend.Add(s.Name, line)
+	return nil
+}
