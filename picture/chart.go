@@ -2,6 +2,7 @@ package picture
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,7 @@ type Series struct {
 	Colour int // 0 to 5
 	Style  Style
 	X, Y   []float64
+	Points bool     // show where the curve is known
 	Labels []string // of dots
 }
 
@@ -53,6 +55,11 @@ type Chart struct {
 	Series       []Series
 	Marks        []Mark
 	Zoom         bool // a part of X may be looked at; charts of one page go along
+}
+
+// drawn reports whether there is anything to draw.
+func (c *Chart) drawn() bool {
+	return slices.ContainsFunc(c.Series, func(s Series) bool { return len(s.X) > 0 })
 }
 
 // title is what stands beside an axis.
@@ -75,7 +82,11 @@ func (c *Chart) fit() {
 		}
 		for _, m := range c.Marks {
 			if m.Across {
-				tops = append(tops, Series{Y: []float64{m.At}})
+				above := 1.1 // room for its name
+				if c.Y.Log {
+					above = 1.4
+				}
+				tops = append(tops, Series{Y: []float64{m.At, above * m.At}})
 			}
 		}
 		c.Y.span(func(s *Series) []float64 { return s.Y }, tops, true, true)
@@ -130,11 +141,11 @@ func niceLog(v float64, up bool) float64 {
 
 func log10(v float64) float64 { return rng.Log(v) / math.Ln10 }
 
-// step is the distance of about so many ticks: 1, 2 or 5 times a power of ten.
+// step is the distance of about so many ticks: 1, 2, 2.5 or 5 times a power of ten.
 func (a Axis) step(n int) float64 {
 	rough := (a.Max - a.Min) / float64(n)
 	power := math.Pow10(int(math.Floor(log10(rough))))
-	for _, s := range []float64{1, 2, 5} {
+	for _, s := range []float64{1, 2, 2.5, 5} {
 		if rough <= s*power*1.0001 {
 			return s * power
 		}
@@ -159,8 +170,8 @@ func (a Axis) ticks(n int) (all []float64) {
 		return all
 	}
 	step := a.step(n)
-	for i := math.Ceil(a.Min/step - 1e-9); i*step <= a.Max+step*1e-9; i++ {
-		all = append(all, i*step)
+	for i := int64(math.Ceil(a.Min/step - 1e-9)); float64(i)*step <= a.Max*(1+1e-9); i++ {
+		all = append(all, float64(i)*step)
 	}
 	return all
 }

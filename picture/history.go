@@ -105,7 +105,7 @@ func (h *History) over(figure func(m *moment, seconds float64) float64) (x, y []
 		if seconds <= 0 || i > 0 && to-from < h.width/4 {
 			continue // too short to tell a rate
 		}
-		x = append(x, from.Seconds()+seconds/2)
+		x = append(x, from.Seconds()+float64(seconds/2))
 		y = append(y, figure(&h.moments[i], seconds))
 	}
 	return x, y

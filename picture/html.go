@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,15 +139,17 @@ func (p *page) bars(title, about string, all []bar) {
 	p.text("<figure class=\"bars\"><figcaption><b>", esc(title), "</b> <span>", esc(about), "</span></figcaption>\n<div class=\"rows\">\n")
 	for _, b := range all {
 		left, right := at(min(b.value, 0)), at(max(b.value, 0))
-		p.text("<span class=\"name\">", esc(b.name), "</span><span class=\"track\"><i class=\"", colour(b.colour), "\" style=\"left:", percent(left),
-			";width:", percent(max(right-left, 0.002)), "\"></i>")
+		p.text("<span class=\"name\">", esc(b.name), "</span><span class=\"num\">", esc(b.label), "</span><span class=\"track\">")
+		if right > left {
+			p.text("<i class=\"", colour(b.colour), "\" style=\"left:", percent(left), ";width:", percent(max(right-left, 0.002)), "\"></i>")
+		}
 		if lo < 0 {
 			p.text("<em style=\"left:", percent(at(0)), "\"></em>")
 		}
 		if b.limit > 0 {
 			p.text("<u style=\"left:", percent(at(b.limit)), "\"></u>")
 		}
-		p.text("</span><span class=\"num\">", esc(b.label), "</span>\n")
+		p.text("</span>\n")
 	}
 	p.text("</div></figure>\n")
 }
@@ -209,7 +212,7 @@ func (a Axis) data() string {
 }
 
 func (p *page) chart(c *Chart) {
-	if len(c.Series) == 0 {
+	if !c.drawn() {
 		return
 	}
 	c.fit()
@@ -220,8 +223,11 @@ func (p *page) chart(c *Chart) {
 	p.text("><figcaption><b>", esc(c.Title), "</b> <span>", esc(c.About), "</span></figcaption>\n<div class=\"legend\">")
 	for i, s := range c.Series {
 		kind := ""
-		if s.Style == Dash {
+		switch s.Style {
+		case Dash:
 			kind = " dash"
+		case Dots:
+			kind = " dots"
 		}
 		p.text("<button type=\"button\" data-s=\"", strconv.Itoa(i), "\" aria-pressed=\"true\"><i class=\"", colour(s.Colour), kind, "\"></i>", esc(s.Name), "</button>")
 	}
@@ -260,7 +266,7 @@ func (p *page) chart(c *Chart) {
 	row := 0
 	for _, m := range c.Marks {
 		if m.Across {
-			p.text("<span class=\"", m.class(), "\" style=\"right:0;bottom:", percent(c.Y.place(m.At)), "\">", esc(m.Name), "</span>")
+			p.text("<span class=\"", m.class(), "\" style=\"left:0;bottom:", percent(c.Y.place(m.At)), "\">", esc(m.Name), "</span>")
 			continue
 		}
 		side, at := "left", c.X.place(m.At)
@@ -270,16 +276,57 @@ func (p *page) chart(c *Chart) {
 		p.text("<span class=\"", m.class(), " up\" style=\"", side, ":", percent(at), ";top:", fmt.Sprintf("%.1fem", 1.35*float64(row)), "\">", esc(m.Name), "</span>")
 		row++
 	}
+	p.labels(c)
+	p.text("</div>\n<div class=\"xl\">", esc(c.X.title()), "</div></figure>\n")
+}
+
+// A chart's drawing, in the pixels of a window of middling width, and the size of a label's letter there.
+const (
+	nominalWidth, nominalHeight = 620.0, 220.0
+	letterWidth, letterHeight   = 6.5, 13.0
+)
+
+// pixels is where a point of a series then is.
+func pixels(c *Chart, s *Series, k int) (x, y float64) {
+	return float64(c.X.place(s.X[k]) * nominalWidth), float64(c.Y.place(s.Y[k]) * nominalHeight)
+}
+
+// labels names dots, beside each where there is room; those before have the first choice.
+func (p *page) labels(c *Chart) {
+	type box struct{ left, right, bottom, top float64 }
+	var taken []box
 	for _, s := range c.Series {
-		for k, label := range s.Labels {
-			side, at := "left", c.X.place(s.X[k])
-			if at > 0.7 {
-				side, at = "right", 1-at
-			}
-			p.text("<span class=\"pt\" style=\"", side, ":", percent(at), ";bottom:", percent(c.Y.place(s.Y[k])), "\">", esc(label), "</span>")
+		for k := range s.Labels {
+			x, y := pixels(c, &s, k)
+			taken = append(taken, box{x - 5, x + 5, y - 5, y + 5})
 		}
 	}
-	p.text("</div>\n<div class=\"xl\">", esc(c.X.title()), "</div></figure>\n")
+	for _, s := range c.Series {
+		for k, label := range s.Labels {
+			x, y := pixels(c, &s, k)
+			width := float64(letterWidth * float64(len(label)))
+			for i, dy := range []float64{0, 0, letterHeight, letterHeight, -letterHeight, -letterHeight} {
+				b := box{x + 7, x + 7 + width, y - letterHeight/2 + dy, y + letterHeight/2 + dy}
+				left := i%2 == 1
+				if left {
+					b.left, b.right = x-7-width, x-7
+				}
+				if b.left < 0 || b.right > nominalWidth || b.bottom < 0 || b.top > nominalHeight ||
+					slices.ContainsFunc(taken, func(o box) bool {
+						return b.left < o.right && o.left < b.right && b.bottom < o.top && o.bottom < b.top
+					}) {
+					continue
+				}
+				taken = append(taken, b)
+				side, at := "left:", c.X.place(s.X[k])
+				if left {
+					side, at = "right:", 1-at
+				}
+				p.text("<span class=\"pt\" style=\"", side, percent(at), ";bottom:calc(", percent(c.Y.place(s.Y[k])), fmt.Sprintf(" + %.0fpx)\">", dy), esc(label), "</span>")
+				break
+			}
+		}
+	}
 }
 
 func (m Mark) class() string {
@@ -294,26 +341,32 @@ func (p *page) series(c *Chart, i int, top, below []float64) {
 	s := &c.Series[i]
 	x := func(k int) string { return coordinate(c.X.place(s.X[k])) }
 	y := func(v float64) string { return coordinate(1 - c.Y.place(v)) }
-	var line strings.Builder
+	name, id := colour(s.Colour), strconv.Itoa(i)
+	if len(s.X) == 0 {
+		return
+	}
+	if s.Style == Dots {
+		for k := range s.X {
+			p.text("<path class=\"dots ", name, "\" data-s=\"", id, "\" d=\"M", x(k), ",", y(top[k]), "h0\"><title>", esc(s.Labels[k]), ": ",
+				report.Figure(s.X[k]), " ", esc(c.X.title()), ", ", report.Figure(s.Y[k]), " ", esc(c.Y.title()), "</title></path>\n")
+		}
+		return
+	}
+	var line, points strings.Builder
 	for k := range s.X {
 		letter := byte('L')
 		if k == 0 {
 			letter = 'M'
 		}
 		switch {
-		case s.Style == Dots:
-			fmt.Fprintf(&line, "M%s,%sh0", x(k), y(top[k]))
 		case s.Style == Steps && k > 0:
 			fmt.Fprintf(&line, "L%s,%sL%s,%s", x(k), y(top[k-1]), x(k), y(top[k]))
 		default:
 			line.WriteByte(letter)
 			line.WriteString(x(k) + "," + y(top[k]))
 		}
+		points.WriteString("M" + x(k) + "," + y(top[k]) + "h0")
 	}
-	if len(s.X) == 0 {
-		return
-	}
-	name, id := colour(s.Colour), strconv.Itoa(i)
 	if s.Style == Area || s.Style == Stack || s.Style == Steps {
 		var back strings.Builder
 		if below == nil {
@@ -324,6 +377,9 @@ func (p *page) series(c *Chart, i int, top, below []float64) {
 		}
 		p.text("<path class=\"f ", name, "\" data-s=\"", id, "\" d=\"", line.String(), back.String(), "Z\"/>\n")
 	}
-	style := map[Style]string{Dash: " dash", Dots: " dots", Steps: " steps", Stack: " stack"}[s.Style]
+	style := map[Style]string{Dash: " dash", Steps: " steps", Stack: " stack"}[s.Style]
 	p.text("<path class=\"l ", name, style, "\" data-s=\"", id, "\" d=\"", line.String(), "\"><title>", esc(s.Name), "</title></path>\n")
+	if s.Points {
+		p.text("<path class=\"dots small ", name, "\" data-s=\"", id, "\" d=\"", points.String(), "\"/>\n")
+	}
 }

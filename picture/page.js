@@ -32,14 +32,14 @@
 
     for (const button of chart.querySelectorAll('.legend button')) {
       button.addEventListener('click', () => {
-        const curve = curves.find(c => c.path.dataset.s === button.dataset.s);
-        if (!curve) return;
-        curve.on = !curve.on;
-        button.setAttribute('aria-pressed', curve.on);
-        for (const p of svg.querySelectorAll(`[data-s="${button.dataset.s}"]`)) p.classList.toggle('off', !curve.on);
+        const on = button.getAttribute('aria-pressed') !== 'true';
+        button.setAttribute('aria-pressed', on);
+        for (const c of curves) if (c.path.dataset.s === button.dataset.s) c.on = on;
+        for (const p of svg.querySelectorAll(`[data-s="${button.dataset.s}"]`)) p.classList.toggle('off', !on);
       });
     }
 
+    if (!curves.length) continue; // of dots, each says what it is
     const rule = make('rule off', plot), tip = make('tip off', plot);
     const show = t => {
       const at = view[0] + t * (view[1] - view[0]);

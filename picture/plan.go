@@ -17,10 +17,10 @@ func WritePlan(w io.Writer, a *plan.Answer, curve []plan.Point, r *Run) error {
 	p.identity(a.Run)
 	p.capacity(a)
 
-	p.heading("What breaks first", a.Bottleneck.Of+": "+a.Bottleneck.What+".")
-	p.charts(curveCharts(a, curve)...)
+	p.heading("What breaks first", capital(a.Bottleneck.Of)+": "+a.Bottleneck.What+".")
+	p.charts(curveCharts(a, curve, r)...)
 	p.text("<div class=\"grid\">\n")
-	p.bound(a.Bottleneck.Bound, a.Bottleneck.Blocked, ": "+a.Bottleneck.Of)
+	p.bound(a.Bottleneck.Bound, a.Bottleneck.Blocked, ", of "+a.Bottleneck.Of)
 	p.text("</div>\n")
 
 	p.sensitivity(a.Sensitivity)
@@ -58,7 +58,7 @@ func (p *page) verdict(v plan.Verdict, title string) {
 		class += " no"
 	}
 	say, rest, _ := strings.Cut(title, ":")
-	p.text("<div class=\"", class, "\"><h1><span class=\"say\">", esc(say), ":</span>", esc(rest), "</h1>\n<p>", esc(sentence(v.Reason)), "</p>\n")
+	p.text("<div class=\"", class, "\"><h1><span class=\"say\">", esc(say), ":</span>", esc(rest), "</h1>\n<p>", esc(capital(sentence(v.Reason))), "</p>\n")
 	if v.Margin != "" {
 		p.text("<p><b>Beware:</b> ", esc(sentence(v.Margin)), "</p>\n")
 	}
@@ -67,10 +67,17 @@ func (p *page) verdict(v plan.Verdict, title string) {
 
 func sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }
 
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
 func (p *page) capacity(a *plan.Answer) {
 	var all []card
 	if c := a.Capacity; c != nil {
-		interval := fmt.Sprintf("95%% CI %s to %s", report.Figure(c.CI[0]), report.Figure(c.CI[1]))
+		interval := fmt.Sprintf("%s to %s (95%%)", report.Figure(c.CI[0]), report.Figure(c.CI[1]))
 		if c.Speedup > 0 {
 			all = append(all, card{"the trace may come", report.Figure(c.Speedup), "x as fast", "and the replicas keep up"})
 		} else {
@@ -78,7 +85,7 @@ func (p *page) capacity(a *plan.Answer) {
 		}
 		if c.Saturation > 0 && c.Saturation > 1.001*c.PerReplica {
 			all = append(all, card{"and saturates at", report.Figure(c.Saturation), "req/s",
-				fmt.Sprintf("95%% CI %s to %s", report.Figure(c.SaturationCI[0]), report.Figure(c.SaturationCI[1]))})
+				fmt.Sprintf("%s to %s (95%%)", report.Figure(c.SaturationCI[0]), report.Figure(c.SaturationCI[1]))})
 		}
 		if a.Verdict.Holds && c.Speedup == 0 {
 			all = append(all, card{"headroom", report.Percent(c.Headroom), "%", "above what is asked"})
@@ -102,11 +109,14 @@ func money(x float64) string {
 }
 
 // curveCharts are latency against the rate, with where it bends and what the SLO allows.
-func curveCharts(a *plan.Answer, curve []plan.Point) []Chart {
+func curveCharts(a *plan.Answer, curve []plan.Point, r *Run) []Chart {
 	if len(curve) == 0 {
 		return nil
 	}
 	asked := a.Run.Throughput.Offered / float64(max(a.Replicas, 1))
+	if r != nil && r.Scenario.Workload.Arrivals.Rate > 0 {
+		asked = r.Scenario.Workload.Arrivals.Rate / float64(max(a.Replicas, 1))
+	}
 	last := curve[len(curve)-1].Rate
 	marks := []Mark{}
 	if c := a.Capacity; c != nil {
@@ -123,10 +133,10 @@ func curveCharts(a *plan.Answer, curve []plan.Point) []Chart {
 			Marks: append([]Mark(nil), marks...)}
 		for _, o := range a.SLO {
 			if o.Unit == "" && strings.HasPrefix(o.Name, strings.ToLower(metric)) {
-				c.Marks = append(c.Marks, Mark{Name: fmt.Sprintf("%s %s ms", o.Name, report.Figure(o.Limit)), At: o.Limit, Across: true, Warning: true})
+				c.Marks = append(c.Marks, Mark{Name: fmt.Sprintf("%s %g ms", o.Name, o.Limit), At: o.Limit, Across: true, Warning: true})
 			}
 		}
-		mid, high := Series{Name: "median", Colour: 0}, Series{Name: "p99", Colour: 1}
+		mid, high := Series{Name: "median", Colour: 0, Points: true}, Series{Name: "p99", Colour: 1, Points: true}
 		for i := range curve {
 			l := of(&curve[i].Latency)
 			if l.Count == 0 {
@@ -150,7 +160,7 @@ func (p *page) sensitivity(all []plan.Sensitivity) {
 	var rows []bar
 	var impossible []string
 	for _, x := range all {
-		name := x.Knob[strings.LastIndexByte(x.Knob, '.')+1:] + " " + x.To
+		name := x.Short() + ": " + x.To
 		if x.Reason != "" {
 			impossible = append(impossible, name)
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codeberg.org/go-pdf/fpdf"
+	imagefont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
@@ -38,6 +39,7 @@ const (
 	chartWidth  = 15 * vg.Centimeter
 	chartHeight = 9 * vg.Centimeter
 	padding     = 6 * vg.Millimeter
+	headHeight  = 12 * vg.Millimeter
 	dotsPerInch = 144
 )
 
@@ -47,12 +49,24 @@ var palette = []color.RGBA{
 	{0xa3, 0x45, 0x8a, 0xff}, {0xb0, 0x7d, 0x00, 0xff}, {0x6b, 0x76, 0x80, 0xff},
 }
 
-// WritePlot writes charts on one sheet. The same charts give the same bytes.
-func WritePlot(w io.Writer, format string, charts []Chart) error {
-	charts = slices.DeleteFunc(slices.Clone(charts), func(c Chart) bool { return len(c.Series) == 0 })
+var (
+	limit = color.RGBA{0xb3, 0x26, 0x1e, 0xff}
+	sans  = font.Font{Typeface: "Liberation", Variant: "Sans"}
+)
+
+// WritePlot writes charts on one sheet. The same charts give the same bytes. A PDF needs a place for temporary
+// files.
+func WritePlot(w io.Writer, format string, charts []Chart) (err error) {
+	defer func() { // as the writer of PDF files panics without one
+		if failed := recover(); failed != nil {
+			err = fmt.Errorf("the plot can't be drawn: %v", failed)
+		}
+	}()
+	charts = slices.DeleteFunc(slices.Clone(charts), func(c Chart) bool { return !c.drawn() })
 	rows := max((len(charts)+columns-1)/columns, 1)
 	width, height := columns*chartWidth, vg.Length(rows)*chartHeight
 	var canvas vg.CanvasWriterTo
+	weight := imagefont.WeightBold
 	switch format {
 	case "png":
 		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch))}
@@ -64,6 +78,7 @@ func WritePlot(w io.Writer, format string, charts []Chart) error {
 		fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
 		fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
 		canvas = vgpdf.New(width, height)
+		weight = imagefont.WeightNormal // its writer looks for bold fonts under names that they don't have
 	default:
 		return fmt.Errorf("a plot is written as one of %s, not %q", strings.Join(Formats, ", "), format)
 	}
@@ -76,29 +91,55 @@ func WritePlot(w io.Writer, format string, charts []Chart) error {
 		if err != nil {
 			return err
 		}
-		p.Draw(tiles.At(sheet, i%columns, i/columns))
+		tile := tiles.At(sheet, i%columns, i/columns)
+		charts[i].head(tile, weight)
+		p.Draw(draw.Crop(tile, 0, 0, 0, -headHeight))
 	}
-	_, err := canvas.WriteTo(w)
+	_, err = canvas.WriteTo(w)
 	return err
+}
+
+// head writes a chart's title, and below it what its curves and marks are.
+func (c Chart) head(on draw.Canvas, weight imagefont.Weight) {
+	style := draw.TextStyle{Color: color.Black, Font: font.From(sans, 12), Handler: plot.DefaultTextHandler}
+	style.Font.Weight = weight
+	at := vg.Point{X: on.Min.X, Y: on.Max.Y - 4*vg.Millimeter}
+	on.FillText(style, at, c.Title)
+	style.Font = font.From(sans, 8)
+	at.Y -= 5 * vg.Millimeter
+	entry := func(name string, ink color.Color, dashes []vg.Length) {
+		const sample = 5 * vg.Millimeter
+		y := at.Y + style.Font.Size/3
+		on.StrokeLine2(draw.LineStyle{Color: ink, Width: 1.5, Dashes: dashes}, at.X, y, at.X+sample, y)
+		at.X += sample + vg.Millimeter
+		on.FillText(style, at, name)
+		at.X += style.Width(name) + 4*vg.Millimeter
+	}
+	for _, s := range c.Series {
+		entry(s.Name, palette[s.Colour%len(palette)], s.dashes())
+	}
+	for _, m := range c.Marks {
+		entry(m.Name, limit, []vg.Length{4, 3})
+	}
+}
+
+func (s *Series) dashes() []vg.Length {
+	if s.Style == Dash {
+		return []vg.Length{4, 2}
+	}
+	return nil
 }
 
 // plot is a chart as the plotting library has it.
 func (c Chart) plot() (*plot.Plot, error) {
 	c.fit()
 	p := plot.New()
-	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	style := func(t *draw.TextStyle, size vg.Length) { t.Font = font.From(sans, size) }
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X.title(), c.Y.title()
-	p.Title.Padding = 2 * vg.Millimeter
-	style(&p.Title.TextStyle, 12)
-	p.Title.TextStyle.Font.Weight = 2
+	p.X.Label.Text, p.Y.Label.Text = c.X.title(), c.Y.title()
 	style(&p.X.Label.TextStyle, 9)
 	style(&p.Y.Label.TextStyle, 9)
 	style(&p.X.Tick.Label, 8)
 	style(&p.Y.Tick.Label, 8)
-	style(&p.Legend.TextStyle, 8)
-	p.Legend.Top = true
-	p.Legend.Padding = vg.Millimeter
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(c.X.marks()), plot.ConstantTicks(c.Y.marks())
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe6}, color.Gray{0xe6}
@@ -118,9 +159,8 @@ func (c Chart) plot() (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		line.Color, line.Dashes = color.RGBA{0xb3, 0x26, 0x1e, 0xff}, []vg.Length{4, 3}
+		line.Color, line.Dashes = limit, []vg.Length{4, 3}
 		p.Add(line)
-		p.Legend.Add(m.Name, line)
 	}
 	// What was added has widened the axes.
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = c.X.Min, c.X.Max, c.Y.Min, c.Y.Max
@@ -142,6 +182,9 @@ func (a Axis) marks() (all []plot.Tick) {
 }
 
 func (c Chart) draw(p *plot.Plot, s *Series, tops [][]float64, i int) error {
+	if len(s.X) == 0 {
+		return nil
+	}
 	var points plotter.XYs
 	for k := range s.X {
 		x, y := s.X[k], tops[i][k]
@@ -178,11 +221,7 @@ func (c Chart) draw(p *plot.Plot, s *Series, tops [][]float64, i int) error {
 	if err != nil {
 		return err
 	}
-	line.Color, line.Width = ink, 1.2
-	if s.Style == Dash {
-		line.Dashes = []vg.Length{4, 2}
-	}
+	line.Color, line.Width, line.Dashes = ink, 1.2, s.dashes()
 	p.Add(line)
-	p.Legend.Add(s.Name, line)
 	return nil
 }

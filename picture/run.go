@@ -120,12 +120,12 @@ func (p *page) run(r *Run) {
 	p.heading("Latency", "")
 	p.charts(r.latencies(), r.gaps())
 	p.heading("Over time", "Levels are of all replicas together, each point a mean over a moment.")
-	p.charts(r.load(), r.cache(), r.work(), r.busy())
+	p.charts(r.load(), r.cache(), r.work(), r.busy(), r.preemptions())
 }
 
 // Charts are all charts of a run.
 func (r *Run) Charts() []Chart {
-	return []Chart{r.latencies(), r.gaps(), r.load(), r.cache(), r.work(), r.busy()}
+	return []Chart{r.latencies(), r.gaps(), r.load(), r.cache(), r.work(), r.busy(), r.preemptions()}
 }
 
 // shares are where a distribution function is drawn: more of them where it is asked most.
@@ -202,7 +202,14 @@ func (r *Run) gaps() Chart {
 	if d.Count() == 0 {
 		return c
 	}
-	lo, hi := float64(max(d.Min(), 1000)), float64(max(d.Max(), 1001))
+	// The few longest, after a preemption, would leave no room for the others.
+	ends := d.Quantiles(0.0005, 0.999)
+	lo, hi := max(ends[0], 1000), max(ends[1], 1001)
+	if longest := float64(d.Max()); longest > 1.5*hi {
+		c.About += fmt.Sprintf(" One in a thousand is longer, up to %s.", short(d.Max()))
+	} else {
+		lo, hi = min(lo, max(float64(d.Min()), 1000)), max(hi, longest)
+	}
 	c.X.Log = hi > 4*lo
 	if hi < 1.02*lo {
 		lo, hi = lo*0.98, hi*1.02
@@ -216,9 +223,8 @@ func (r *Run) gaps() Chart {
 		}
 		edges[i] = time.Duration(v)
 	}
-	edges[0], edges[bins] = 0, time.Duration(math.MaxInt64)
+	edges[bins] = time.Duration(math.Ceil(hi))
 	counts := d.AtMost(edges[1:]...)
-	edges[0], edges[bins] = time.Duration(lo), time.Duration(hi)
 	s := Series{Name: "ITL", Colour: 2, Style: Steps}
 	below := 0.0
 	for i, n := range counts {
@@ -252,25 +258,22 @@ func (r *Run) load() Chart {
 
 // cache is drawn over busy time: what an idle replica keeps is not told.
 func (r *Run) cache() Chart {
-	all := []Series{r.series("KV blocks in use", 3, Area, func(m *moment, _ float64) float64 {
-		if m.blocks == 0 {
-			return 0
-		}
-		return 100 * m.used / m.blocks
-	})}
-	c := r.over("KV cache", "Blocks in use of those there are, while steps run.", Axis{Label: "in use", Unit: "%", Max: 100}, all...)
-	if r.Summary.Preemptions.Total > 0 {
-		c.Series = append(c.Series, r.series("preemptions, of the most in a moment", 1, Line, func(m *moment, _ float64) float64 { return float64(m.preempted) }))
-		y := c.Series[1].Y
-		most := 1.0
-		for _, v := range y {
-			most = max(most, v)
-		}
-		for i := range y {
-			y[i] *= 100 / most
-		}
+	return r.over("KV cache", "Blocks in use of those there are, while steps run.", Axis{Label: "in use", Unit: "%", Max: 100},
+		r.series("KV blocks in use", 3, Area, func(m *moment, _ float64) float64 {
+			if m.blocks == 0 {
+				return 0
+			}
+			return 100 * m.used / m.blocks
+		}))
+}
+
+// preemptions is a chart without series where there were none.
+func (r *Run) preemptions() Chart {
+	if r.Summary.Preemptions.Total == 0 {
+		return Chart{}
 	}
-	return c
+	return r.over("Preemptions", "Of requests whose KV blocks were taken for others.", Axis{Label: "preemptions", Unit: "per s"},
+		r.series("preemptions", 1, Area, func(m *moment, s float64) float64 { return float64(m.preempted) / s }))
 }
 
 func (r *Run) work() Chart {

@@ -56,5 +56,5 @@ func (a *Answer) Rates() (rates []float64) {
 	}
 	slices.SortFunc(rates, cmp.Compare)
 	// Two that are close show one thing.
-	return slices.CompactFunc(rates, func(a, b float64) bool { return b < 1.02*a })
+	return slices.CompactFunc(rates, func(a, b float64) bool { return max(a, b) < 1.02*min(a, b) })
 }

@@ -36,7 +36,8 @@ var below = map[string][]string{
 	"plan":        with("sim", "scenarios", "report"),
 	"validation":  with("sim", "scenarios", "report"),
 	"calibration": with("sim", "scenarios", "report", "validation"),
-	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "validation", "calibration", "sim/vllmv1", "conformance"),
+	"picture":     with("sim", "scenarios", "report", "plan"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "picture", "validation", "calibration", "sim/vllmv1", "conformance"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}

@@ -38,7 +38,7 @@ func build(t *testing.T, arch string) string {
 }
 
 var (
-	symbols = `^llmsim/(sim|workload|report|scenarios|plan)[/.]`
+	symbols = `^llmsim/(sim|workload|report|scenarios|plan|picture)[/.]`
 	fused   = regexp.MustCompile(`\bF?N?M(ADD|SUB)[SD]\b`)
 )
 
