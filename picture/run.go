@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -258,13 +259,18 @@ func (r *Run) load() Chart {
 
 // cache is drawn over busy time: what an idle replica keeps is not told.
 func (r *Run) cache() Chart {
-	return r.over("KV cache", "Blocks in use of those there are, while steps run.", Axis{Label: "in use", Unit: "%", Max: 100},
+	c := r.over("KV cache", "Blocks in use of those there are, while steps run.", Axis{Label: "in use", Unit: "%"},
 		r.series("KV blocks in use", 3, Area, func(m *moment, _ float64) float64 {
 			if m.blocks == 0 {
 				return 0
 			}
 			return 100 * m.used / m.blocks
 		}))
+	// A cache that stays almost empty has an axis of its own.
+	if slices.ContainsFunc(c.Series[0].Y, func(y float64) bool { return y > 20 }) {
+		c.Y.Max = 100
+	}
+	return c
 }
 
 // preemptions is a chart without series where there were none.

@@ -60,7 +60,13 @@ func compareGPUs(c *cobra.Command, flags *scenarioFlags, format, html string) er
 	if !slices.ContainsFunc(candidates, func(k plan.Candidate) bool { return len(k.Scenarios) > 0 }) && err != nil {
 		return err
 	}
-	page, err := flags.openPage(html, first)
+	loaded := first
+	for _, k := range candidates {
+		if loaded == nil && len(k.Scenarios) > 0 {
+			loaded = k.Scenarios[0]
+		}
+	}
+	page, err := flags.openPage(html, loaded)
 	if err != nil {
 		return err
 	}
