@@ -41,19 +41,26 @@
 
     if (!curves.length) continue; // of dots, each says what it is
     const rule = make('rule off', plot), tip = make('tip off', plot);
+    // Curves of the same points are read at the nearest, others between theirs, or at their nearer end.
+    const same = curves.every(c => !c.steps && c.xs.length === curves[0].xs.length && c.xs.every((v, i) => v === curves[0].xs[i]));
+    const read = (c, at) => {
+      const i = c.xs.findIndex(v => v > at);
+      if (i <= 0) return c.ys[i < 0 ? c.ys.length - 1 : 0];
+      if (c.steps) return c.ys[i - 1];
+      return c.ys[i - 1] + (c.ys[i] - c.ys[i - 1]) * (at - c.xs[i - 1]) / (c.xs[i] - c.xs[i - 1]);
+    };
     const show = t => {
-      const at = view[0] + t * (view[1] - view[0]);
+      let place = view[0] + t * (view[1] - view[0]);
+      if (same) {
+        const at = place;
+        place = curves[0].xs.reduce((best, v) => Math.abs(v - at) < Math.abs(best - at) ? v : best);
+        t = Math.min(Math.max((place - view[0]) / (view[1] - view[0]), 0), 1);
+      }
       const lines = [];
-      let place = at;
       curves.forEach((c, k) => {
-        if (!c.on || !c.xs.length) return;
-        let i = c.xs.findIndex(v => v > at);
-        if (c.steps) i = i < 0 ? c.xs.length - 1 : Math.max(i - 1, 0);
-        else if (i < 0) i = c.xs.length - 1;
-        else if (i > 0 && at - c.xs[i - 1] < c.xs[i] - at) i--;
-        if (!c.steps) place = c.xs[i];
-        let v = y.at(1 - c.ys[i] / 1000);
-        if (c.stack && k > 0) v -= y.at(1 - curves[k - 1].ys[i] / 1000);
+        if (!c.on) return;
+        let v = y.at(1 - read(c, place) / 1000);
+        if (c.stack && k > 0) v -= y.at(1 - read(curves[k - 1], place) / 1000);
         lines.push([c.path.classList[1], `${c.name}: ${figure(v)} ${y.unit}`]);
       });
       tip.textContent = `${figure(x.at(place / 1000))} ${x.unit}`;

@@ -129,7 +129,7 @@ func curveCharts(a *plan.Answer, curve []plan.Point, r *Run) []Chart {
 		marks = append(marks, Mark{Name: "asked " + report.Figure(asked), At: asked})
 	}
 	chart := func(title, metric string, of func(l *report.Latencies) *report.Latency) Chart {
-		c := Chart{Title: title, About: "One replica, each point a run of its own.", X: Axis{Label: "rate of one replica", Unit: "req/s", Max: last}, Y: Axis{Label: metric, Unit: "ms", Log: true},
+		c := Chart{Title: title, About: "One replica, each point a run of its own.", X: Axis{Label: "rate of one replica", Unit: "req/s", Max: 1.02 * last}, Y: Axis{Label: metric, Unit: "ms", Log: true},
 			Marks: append([]Mark(nil), marks...)}
 		for _, o := range a.SLO {
 			if o.Unit == "" && strings.HasPrefix(o.Name, strings.ToLower(metric)) {
@@ -197,7 +197,7 @@ func (p *page) objectives(all []plan.Objective) {
 		b.value = min(b.value, 2)
 		rows = append(rows, b)
 	}
-	p.bars("Bounds of the SLO", "The dashed line is the bound; bars end at twice of it", rows)
+	p.bars("Bounds of the SLO", "The dashed line is the bound; bars are cut at twice the bound", rows)
 }
 
 // WriteComparison writes the page of a comparison of GPUs.

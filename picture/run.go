@@ -235,7 +235,7 @@ func (r *Run) gaps() Chart {
 	s.X, s.Y = append(s.X, edges[bins].Seconds()*1e3), append(s.Y, 0)
 	c.X.Min, c.X.Max = s.X[0], s.X[bins]
 	for _, m := range c.Marks {
-		c.X.Max = max(c.X.Max, m.At*1.05)
+		c.X.Min, c.X.Max = min(c.X.Min, m.At/1.05), max(c.X.Max, m.At*1.05)
 	}
 	c.Series = []Series{s}
 	return c
