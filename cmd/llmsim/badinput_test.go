@@ -274,7 +274,7 @@ func TestOutputsNeedTwoNames(t *testing.T) {
 func TestLogsAppearBothOrNone(t *testing.T) {
 	inFolder(t, map[string]string{"old.csv": "mine\n"})
 	for _, requests := range []string{"new.csv", "old.csv"} {
-		logs, err := openLogs(requests, "s.csv")
+		logs, err := openLogs(outputs{requests: requests, steps: "s.csv"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"llmsim/picture"
 	"llmsim/plan"
 	"llmsim/report"
 	"llmsim/scenarios"
@@ -20,7 +21,7 @@ const anyGPU = "any"
 var widths = []int{1, 2, 4, 8}
 
 // compareGPUs answers a plan for every GPU that the model fits.
-func compareGPUs(c *cobra.Command, flags *scenarioFlags, format string) error {
+func compareGPUs(c *cobra.Command, flags *scenarioFlags, format, html string) error {
 	catalogue, err := scenarios.OpenCatalogue(flags.value("catalogue"))
 	if err != nil {
 		return err
@@ -59,10 +60,29 @@ func compareGPUs(c *cobra.Command, flags *scenarioFlags, format string) error {
 	if !slices.ContainsFunc(candidates, func(k plan.Candidate) bool { return len(k.Scenarios) > 0 }) && err != nil {
 		return err
 	}
+	loaded := first
+	for _, k := range candidates {
+		if loaded == nil && len(k.Scenarios) > 0 {
+			loaded = k.Scenarios[0]
+		}
+	}
+	page, err := flags.openPage(html, loaded)
+	if err != nil {
+		return err
+	}
+	defer page.abort()
 	progress := report.NewProgress(os.Stderr, 0)
 	answer, err := plan.Compare(c.Context(), candidates, progress.Set)
 	progress.Done()
 	if err != nil {
+		return err
+	}
+	if page.file != nil {
+		if err := picture.WriteComparison(page.file, answer); err != nil {
+			return err
+		}
+	}
+	if err := page.commit(); err != nil {
 		return err
 	}
 	if err := writeResult(c.OutOrStdout(), answer, format); err != nil {

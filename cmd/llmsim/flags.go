@@ -160,7 +160,7 @@ func (s *scenarioFlags) inputs(loaded *scenarios.Scenario) (all []input) {
 // needs is what the flags need that name something of no default.
 var needs = map[string]string{
 	"scenario": "a name or a file", "trace": "a file name", "slo": "latencies to hold, such as ttft-p99=500ms",
-	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "output": "a file name", "per-row": "a file name",
+	"catalogue": "a file name", "requests-out": "a file name", "steps-out": "a file name", "html": "a file name", "plot": "a file name", "timeline": "a file name", "output": "a file name", "per-row": "a file name",
 	"out": "a file name", "fit": "names of parameters; see llmsim calibrate --list", "gpu": "a GPU's name",
 	"columns": "names of figures", "shard": "a shard such as 0/4",
 	"dir": "a folder's name", "target": "a URL",

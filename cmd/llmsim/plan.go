@@ -11,7 +11,7 @@ import (
 
 func newPlanCommand() *cobra.Command {
 	var flags scenarioFlags
-	var format string
+	var format, html string
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "say how many replicas sustain a load, and what breaks first",
@@ -30,13 +30,21 @@ it costs. With --gpu any, compares all GPUs that the model fits.`,
 			if err := checkFormat(format); err != nil {
 				return err
 			}
+			if err := checkGiven(c.Flags(), "html"); err != nil {
+				return err
+			}
 			if flags.value("gpu") == anyGPU {
-				return compareGPUs(c, &flags, format)
+				return compareGPUs(c, &flags, format, html)
 			}
 			s, err := flags.load()
 			if err != nil {
 				return err
 			}
+			page, err := flags.openPage(html, s)
+			if err != nil {
+				return err
+			}
+			defer page.abort()
 			progress := report.NewProgress(os.Stderr, 0)
 			answer, err := plan.Ask(c.Context(), plan.Question{
 				Scenario: s,
@@ -45,6 +53,14 @@ it costs. With --gpu any, compares all GPUs that the model fits.`,
 			})
 			progress.Done()
 			if err != nil {
+				return err
+			}
+			if page.file != nil {
+				if err := drawPlan(c.Context(), page.file, s, answer); err != nil {
+					return err
+				}
+			}
+			if err := page.commit(); err != nil {
 				return err
 			}
 			if err := writeResult(c.OutOrStdout(), answer, format); err != nil {
@@ -58,6 +74,8 @@ it costs. With --gpu any, compares all GPUs that the model fits.`,
 	}
 	flags.register(c)
 	registerFormat(c, &format)
+	c.Flags().StringVar(&html, "html", "", "draw the answer into this `FILE`, a page that needs no network")
+	annotate(c.Flags(), "html", "output")
 	helpByGroup(c, "scenario", "Scenario", "output", "Output", "", "Other")
 	return c
 }

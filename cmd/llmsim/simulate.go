@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"llmsim/picture"
 	"llmsim/plan"
 	"llmsim/report"
 	"llmsim/scenarios"
@@ -18,7 +19,8 @@ import (
 
 func newSimulateCommand() *cobra.Command {
 	var flags scenarioFlags
-	var format, requestsOut, stepsOut string
+	var format string
+	var outs outputs
 	var explain bool
 	c := &cobra.Command{
 		Use:   "simulate",
@@ -34,17 +36,17 @@ the preemptions.`,
 			if err := checkFormat(format); err != nil {
 				return err
 			}
-			if err := checkGiven(c.Flags(), "requests-out", "steps-out"); err != nil {
+			if err := checkGiven(c.Flags(), "requests-out", "steps-out", "html", "timeline", "plot"); err != nil {
 				return err
 			}
 			s, err := flags.load()
 			if err != nil {
 				return err
 			}
-			if err := spareInputs(flags.inputs(s), requestsOut, stepsOut); err != nil {
+			if err := spareInputs(flags.inputs(s), outs.files()); err != nil {
 				return err
 			}
-			logs, err := openLogs(requestsOut, stepsOut)
+			logs, err := openLogs(outs, s)
 			if err != nil {
 				return err
 			}
@@ -63,10 +65,19 @@ the preemptions.`,
 	registerFormat(c, &format)
 	c.Flags().BoolVar(&explain, "explain", false, "show what the time of steps goes to, and how much of the hardware they reach")
 	annotate(c.Flags(), "explain", "output")
-	c.Flags().StringVar(&requestsOut, "requests-out", "", "write every completed request's life to this CSV `FILE`")
-	annotate(c.Flags(), "requests-out", "output")
-	c.Flags().StringVar(&stepsOut, "steps-out", "", "write every step to this CSV `FILE`")
-	annotate(c.Flags(), "steps-out", "output")
+	for _, out := range []struct {
+		to          *string
+		flag, usage string
+	}{
+		{&outs.requests, "requests-out", "write every completed request's life to this CSV `FILE`"},
+		{&outs.steps, "steps-out", "write every step to this CSV `FILE`"},
+		{&outs.html, "html", "draw the run into this `FILE`, a page that needs no network"},
+		{&outs.plot, "plot", "draw the run's charts into this `FILE`, by its end .png, .svg or .pdf"},
+		{&outs.timeline, "timeline", "write steps, requests and preemptions to this `FILE`, for ui.perfetto.dev"},
+	} {
+		c.Flags().StringVar(out.to, out.flag, "", out.usage)
+		annotate(c.Flags(), out.flag, "output")
+	}
 	helpByGroup(c, "scenario", "Scenario", "output", "Output", "", "Other")
 	return c
 }
@@ -86,7 +97,10 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs, explain bo
 	}
 	progress := report.NewProgress(os.Stderr, int64(s.Requests()))
 	defer progress.Done()
-	recorder := report.Recorder{PoolOf: s.PoolOf()}
+	recorder := &report.Recorder{PoolOf: s.PoolOf()}
+	if logs.run != nil {
+		logs.run.Recorder = recorder
+	}
 	var explainer *report.Explainer
 	if explain {
 		var costs []cost.Explainer
@@ -123,46 +137,64 @@ func simulate(ctx context.Context, s *scenarios.Scenario, logs *logs, explain bo
 	if explainer != nil {
 		summary.Explain = explainer.Explanation()
 	}
+	if logs.run != nil {
+		logs.run.Summary = summary
+	}
 	return summary, nil
 }
 
-// spareInputs refuses logs that would take the place of what the run reads.
-func spareInputs(inputs []input, requestsOut, stepsOut string) (err error) {
-	for _, out := range []struct{ flag, path string }{{"--requests-out", requestsOut}, {"--steps-out", stepsOut}} {
-		for _, in := range inputs {
-			if out.path != "" && report.SameOutput(out.path, in.path) {
-				err = errors.Join(err, fmt.Errorf("%s %s, %s: must be two files, are one", out.flag, out.path, in.name))
-			}
-		}
-	}
-	return err
+// outputs are the files that were asked for; empty where one was not.
+type outputs struct{ requests, steps, html, plot, timeline string }
+
+func (o outputs) files() []outFile {
+	return []outFile{{"--requests-out", o.requests}, {"--steps-out", o.steps}, {"--html", o.html}, {"--plot", o.plot}, {"--timeline", o.timeline}}
 }
 
-// logs are the files of --requests-out and --steps-out; nil where not asked for.
+// logs are the files of a run; nil where not asked for.
 type logs struct {
-	files    []*report.AtomicFile
-	requests *report.RequestLog
-	steps    *report.StepLog
+	files      []*report.AtomicFile
+	requests   *report.RequestLog
+	steps      *report.StepLog
+	timeline   *report.Timeline
+	run        *picture.Run // what is drawn, if anything is
+	html, plot *report.AtomicFile
+	format     string // of the plot
 }
 
-func openLogs(requestsOut, stepsOut string) (*logs, error) {
-	if requestsOut != "" && stepsOut != "" && report.SameOutput(requestsOut, stepsOut) {
-		return nil, fmt.Errorf("--requests-out %s, --steps-out %s: must be two files, are one", requestsOut, stepsOut)
+func openLogs(o outputs, s *scenarios.Scenario) (*logs, error) {
+	if err := apart(o.files()); err != nil {
+		return nil, err
 	}
 	var l logs
-	if requestsOut != "" {
-		file, err := l.open("--requests-out", requestsOut)
-		if err != nil {
-			return nil, err
+	if o.plot != "" {
+		var err error
+		if l.format, err = picture.FormatOf(o.plot); err != nil {
+			return nil, fmt.Errorf("--plot: %w", err)
 		}
-		l.requests = report.NewRequestLog(file)
 	}
-	if stepsOut != "" {
-		file, err := l.open("--steps-out", stepsOut)
+	opened := map[string]*report.AtomicFile{}
+	for _, out := range o.files() {
+		if out.path == "" {
+			continue
+		}
+		file, err := l.open(out.flag, out.path)
 		if err != nil {
 			return nil, err
 		}
-		l.steps = report.NewStepLog(file)
+		opened[out.flag] = file
+	}
+	if f := opened["--requests-out"]; f != nil {
+		l.requests = report.NewRequestLog(f)
+	}
+	if f := opened["--steps-out"]; f != nil {
+		l.steps = report.NewStepLog(f)
+	}
+	if f := opened["--timeline"]; f != nil {
+		l.timeline = report.NewTimeline(f)
+	}
+	l.html, l.plot = opened["--html"], opened["--plot"]
+	if l.html != nil || l.plot != nil {
+		l.run = picture.NewRun(s)
 	}
 	return &l, nil
 }
@@ -195,13 +227,28 @@ func (l *logs) take(p *sim.Progress) {
 			l.steps.Step(&p.Steps[i])
 		}
 	}
+	if l.timeline != nil {
+		l.timeline.Take(p)
+	}
+	if l.run != nil {
+		l.run.History.Take(p)
+	}
 }
 
-// commit makes the files appear: both, or after an error none.
+// commit makes the files appear: all, or after an error none.
 func (l *logs) commit() error {
 	var err error
+	if l.html != nil {
+		err = picture.WriteRun(l.html, l.run)
+	}
+	if l.plot != nil {
+		err = errors.Join(err, picture.WritePlot(l.plot, l.format, l.run.Charts()))
+	}
+	if l.timeline != nil {
+		err = errors.Join(err, l.timeline.Close())
+	}
 	if l.requests != nil {
-		err = l.requests.Close()
+		err = errors.Join(err, l.requests.Close())
 	}
 	if l.steps != nil {
 		err = errors.Join(err, l.steps.Close())

@@ -44,7 +44,8 @@ var below = map[string][]string{
 	"sweep":       with("sim", "scenarios", "report", "plan"),
 	"validation":  with("sim", "scenarios", "report"),
 	"calibration": with("sim", "scenarios", "report", "validation"),
-	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "sweep", "validation", "calibration", "sim/vllmv1", "conformance", "experiment", "check"),
+	"picture":     with("sim", "scenarios", "report", "plan"),
+	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "picture", "sweep", "validation", "calibration", "sim/vllmv1", "conformance", "experiment", "check"),
 }
 
 var core = []string{"sim/agenda", "sim/kv", "sim/cost", "sim/policy", "sim/rng", "workload"}

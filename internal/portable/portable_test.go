@@ -38,7 +38,7 @@ func build(t *testing.T, arch string) string {
 }
 
 var (
-	symbols = `^llmsim/(sim|workload|report|scenarios|plan|validation|sweep|strict|experiment|check)[/.]`
+	symbols = `^llmsim/(sim|workload|report|scenarios|plan|picture|validation|sweep|strict|experiment|check)[/.]`
 	fused   = regexp.MustCompile(`\bF?N?M(ADD|SUB)[SD]\b`)
 )
 
