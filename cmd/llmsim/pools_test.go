@@ -51,7 +51,7 @@ func TestPlanOfPools(t *testing.T) {
 		Capacity       *struct {
 			Fleet float64 `json:"fleet_rps"`
 		}
-		Pools          []struct {
+		Pools []struct {
 			GPUs   int
 			Memory struct {
 				KVTokens int `json:"kv_tokens"`
