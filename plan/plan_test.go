@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -281,6 +282,14 @@ func TestNothingToMeasure(t *testing.T) {
 	want := "but misses the SLO: itl-p99 has nothing to measure"
 	if a.Verdict.Holds || !strings.HasSuffix(a.Verdict.Reason, want) {
 		t.Errorf("plan of single tokens under a bound on their gaps = holds %v, %q, want no and ... %q", a.Verdict.Holds, a.Verdict.Reason, want)
+	}
+}
+
+// Goodput is missed from below, and in percent.
+func TestGoodputMissed(t *testing.T) {
+	a := ask(t, true, "base", "workload.arrivals.rate=70", "slo={ttft: 20ms, goodput: 99%}")
+	if want := regexp.MustCompile(`misses the SLO: goodput is [\d.]+%, below 99\.00%`); a.Verdict.Holds || !want.MatchString(a.Verdict.Reason) {
+		t.Errorf("plan that misses its goodput = holds %v, %q, want no and %q", a.Verdict.Holds, a.Verdict.Reason, want)
 	}
 }
 

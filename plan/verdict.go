@@ -70,8 +70,8 @@ func (p *planning) conclude(o *outcome) {
 		if objective.empty() {
 			continue // the sentence has said so
 		}
-		a.Verdict.Reason += fmt.Sprintf("; no number of replicas helps: %s of requests that have a replica to themselves is %s ms",
-			objective.Name, report.Figure(objective.Value))
+		a.Verdict.Reason += fmt.Sprintf("; no number of replicas helps: %s of requests that have a replica to themselves is %s%s",
+			objective.Name, report.Figure(objective.Value), cmp.Or(objective.Unit, " ms"))
 	}
 	if r := o.summary.Requests; r.Refused > 0 {
 		why := "too long for max_model_len or for the KV cache"
@@ -153,6 +153,8 @@ func (p *planning) withSLO(o *outcome, who int, text string) string {
 	for _, s := range o.slo {
 		if s.empty() {
 			missed = append(missed, s.Name+" has nothing to measure")
+		} else if !s.Met && s.Unit != "" { // goodput, a share
+			missed = append(missed, fmt.Sprintf("%s is %s%s, below %s%s", s.Name, report.Figure(s.Value), s.Unit, report.Figure(s.Limit), s.Unit))
 		} else if s.Met {
 			met = append(met, s.Name)
 		} else {
