@@ -111,6 +111,9 @@ type Objective struct {
 	Met   bool    `json:"met"`
 }
 
+// empty says that an objective is missed because no request has what it bounds.
+func (o Objective) empty() bool { return !o.Met && o.Unit == "" && o.Value <= o.Limit }
+
 // A Trial is one number of replicas that was simulated.
 type Trial struct {
 	Replicas int     `json:"replicas"`
@@ -120,4 +123,6 @@ type Trial struct {
 	WarmupS  float64 `json:"warmup_s"`
 	Growth   float64 `json:"backlog_growth_rps"`
 	StdErr   float64 `json:"backlog_growth_stderr_rps"`
+	// MissesSLO is false without an SLO, too.
+	MissesSLO bool `json:"misses_slo,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"llmsim/report"
 	"llmsim/scenarios"
@@ -315,7 +316,8 @@ func (p *planning) try(replicas int) (*outcome, error) {
 		o.holds = o.holds && fared.Met
 	}
 	p.answer.Trials = append(p.answer.Trials, Trial{
-		Replicas: replicas, State: o.state.String(), Requests: o.requests,
+		MissesSLO: slices.ContainsFunc(o.slo, func(f Objective) bool { return !f.Met }),
+		Replicas:  replicas, State: o.state.String(), Requests: o.requests,
 		VirtualS: o.summary.VirtualS, WarmupS: o.warmup.Seconds(),
 		Growth: millionths(o.drift.perSecond), StdErr: millionths(o.drift.stderr),
 	})

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -271,6 +272,49 @@ func TestTracesWithoutARate(t *testing.T) {
 		if a.Verdict.Holds != c.holds || a.Replicas != 1 || len(a.Trials) != 1 || !strings.Contains(a.Verdict.Reason, c.says) {
 			t.Errorf("plan of a trace with %s = holds %v with %d replicas after %d trials, %q, want %v with 1 at once: %s",
 				c.what, a.Verdict.Holds, a.Replicas, len(a.Trials), a.Verdict.Reason, c.holds, c.says)
+		}
+	}
+}
+
+// An SLO on what no request has is missed, and not said to be over its bound.
+func TestNothingToMeasure(t *testing.T) {
+	a := ask(t, true, "base", "workload.output_tokens=1", "workload.arrivals.rate=20", "slo={itl-p99: 50ms}")
+	want := "but misses the SLO: itl-p99 has nothing to measure"
+	if a.Verdict.Holds || !strings.HasSuffix(a.Verdict.Reason, want) {
+		t.Errorf("plan of single tokens under a bound on their gaps = holds %v, %q, want no and ... %q", a.Verdict.Holds, a.Verdict.Reason, want)
+	}
+}
+
+// Goodput is missed from below, and in percent.
+func TestGoodputMissed(t *testing.T) {
+	a := ask(t, true, "base", "workload.arrivals.rate=70", "slo={ttft: 20ms, goodput: 99%}")
+	if want := regexp.MustCompile(`misses the SLO: goodput is [\d.]+%, below 99\.00%`); a.Verdict.Holds || !want.MatchString(a.Verdict.Reason) {
+		t.Errorf("plan that misses its goodput = holds %v, %q, want no and %q", a.Verdict.Holds, a.Verdict.Reason, want)
+	}
+}
+
+// A trace of two requests that come together: one replica keeps up and misses the SLO, which is
+// said of its trial; the verdict of two speaks of several.
+func TestTrialsThatMissTheSLO(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.csv")
+	if err := os.WriteFile(file, []byte("arrival_s,input_tokens,output_tokens\n0,5000,2\n0,5000,2\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenarios.Load("base", []scenarios.Edit{scenarios.TraceEdit(file), {Path: "slo", Value: "{ttft-p99: 100ms}"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Ask(context.Background(), Question{Scenario: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	if err := a.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n1: misses SLO ", "\n2: keeps up ", ", and meet ttft-p99"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("a plan's table lacks %q:\n%s", want, &table)
 		}
 	}
 }

@@ -75,8 +75,11 @@ func (p *planning) conclude(o *outcome) {
 	}
 	a.Verdict.Reason = p.reason(o)
 	for _, objective := range p.alone {
-		a.Verdict.Reason += fmt.Sprintf("; no number of replicas helps: %s of requests that have a replica to themselves is %s ms",
-			objective.Name, report.Figure(objective.Value))
+		if objective.empty() {
+			continue // the sentence has said so
+		}
+		a.Verdict.Reason += fmt.Sprintf("; no number of replicas helps: %s of requests that have a replica to themselves is %s%s",
+			objective.Name, report.Figure(objective.Value), cmp.Or(objective.Unit, " ms"))
 	}
 	if r := o.summary.Requests; r.Refused > 0 {
 		why := "too long for max_model_len or for the KV cache"
@@ -107,10 +110,10 @@ func (p *planning) reason(o *outcome) string {
 	}
 	switch s.Workload.Arrivals.Process {
 	case "closed":
-		return p.withSLO(o, fmt.Sprintf("%s served the %s at %s req/s; it offers no more than is served, so nothing is said about a rate",
+		return p.withSLO(o, alone, fmt.Sprintf("%s served the %s at %s req/s; it offers no more than is served, so nothing is said about a rate",
 			who, s.Workload, report.Figure(o.summary.Throughput.Completed)))
 	case "all-at-once":
-		return p.withSLO(o, fmt.Sprintf("%s served all %s requests in %s s; nothing is said about a rate",
+		return p.withSLO(o, alone, fmt.Sprintf("%s served all %s requests in %s s; nothing is said about a rate",
 			who, report.Count(o.summary.Requests.Completed), report.Figure(o.summary.VirtualS)))
 	}
 	load := fmt.Sprintf("%g req/s", p.rate)
@@ -130,9 +133,9 @@ func (p *planning) reason(o *outcome) string {
 	case o.summary.Requests.Completed == 0:
 		return fmt.Sprintf("%s completed none of %s requests", who, report.Count(o.summary.Requests.Arrived))
 	case o.state == keepsUp && p.sat == nil:
-		return p.withSLO(o, fmt.Sprintf("%s keep%s up with %s", who, third(alone), load))
+		return p.withSLO(o, alone, fmt.Sprintf("%s keep%s up with %s", who, third(alone), load))
 	case o.state == keepsUp && p.rate < p.sat.low()*float64(o.replicas):
-		return p.withSLO(o, fmt.Sprintf("%s sustain%s %s, %s%% below saturation at %s req/s", who, third(o.replicas), load,
+		return p.withSLO(o, alone, fmt.Sprintf("%s sustain%s %s, %s%% below saturation at %s req/s", who, third(o.replicas), load,
 			report.Percent(1-p.rate/(p.sat.mean*float64(o.replicas))),
 			interval(p.sat.mean*float64(o.replicas), p.sat.half*float64(o.replicas))))
 	case o.state == keepsUp:
@@ -152,11 +155,15 @@ func (p *planning) reason(o *outcome) string {
 	return fmt.Sprintf("%s did not finish %s within %s steps", who, load, report.Count(mostSteps))
 }
 
-// withSLO appends how the objectives fared.
-func (p *planning) withSLO(o *outcome, text string) string {
+// withSLO appends to a sentence about so many how the objectives fared.
+func (p *planning) withSLO(o *outcome, who int, text string) string {
 	var met, missed []string
 	for _, s := range o.slo {
-		if s.Met {
+		if s.empty() {
+			missed = append(missed, s.Name+" has nothing to measure")
+		} else if !s.Met && s.Unit != "" { // goodput, a share
+			missed = append(missed, fmt.Sprintf("%s is %s%s, below %s%s", s.Name, report.Figure(s.Value), s.Unit, report.Figure(s.Limit), s.Unit))
+		} else if s.Met {
 			met = append(met, s.Name)
 		} else {
 			missed = append(missed, fmt.Sprintf("%s is %s ms, over %s ms", s.Name, report.Figure(s.Value), report.Figure(s.Limit)))
@@ -164,9 +171,9 @@ func (p *planning) withSLO(o *outcome, text string) string {
 	}
 	switch {
 	case len(missed) > 0:
-		return text + ", but misses the SLO: " + strings.Join(missed, ", ")
+		return fmt.Sprintf("%s, but miss%s the SLO: %s", text, map[bool]string{true: "es"}[who == 1], strings.Join(missed, ", "))
 	case len(met) > 0:
-		return text + ", and meets " + strings.Join(met, ", ")
+		return fmt.Sprintf("%s, and meet%s %s", text, third(who), strings.Join(met, ", "))
 	}
 	return text
 }

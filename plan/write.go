@@ -116,8 +116,12 @@ func shortKnob(path string) string {
 func (a *Answer) trials() report.Table {
 	t := report.Table{Head: []string{"replicas simulated", "requests", "warm-up (s)", "simulated (s)", "backlog growth (req/s)"}}
 	for _, x := range a.Trials {
+		fared := x.State
+		if x.State == keepsUp.String() && x.MissesSLO {
+			fared = "misses SLO"
+		}
 		t.Rows = append(t.Rows, []string{
-			fmt.Sprintf("%d: %s", x.Replicas, x.State), report.Count(x.Requests), report.Figure(x.WarmupS),
+			fmt.Sprintf("%d: %s", x.Replicas, fared), report.Count(x.Requests), report.Figure(x.WarmupS),
 			report.Figure(x.VirtualS), fmt.Sprintf("%.3f +/- %.3f", x.Growth, significance*x.StdErr),
 		})
 	}
@@ -132,6 +136,9 @@ func (a *Answer) objectives() report.Table {
 			met = "yes"
 		}
 		limit, value := report.Figure(o.Limit), report.Figure(o.Value)
+		if o.empty() {
+			value = "-"
+		}
 		if o.Unit != "" {
 			limit, value = limit+o.Unit, value+o.Unit
 		}

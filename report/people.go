@@ -265,8 +265,14 @@ func (s Summary) preemptions() Table {
 	return t
 }
 
-// Wrap breaks a line for people at spaces, to stay within 80 columns, and ends it.
-func Wrap(line string) string { return wrap(line, "") }
+// Wrap breaks a line for people at spaces, to stay within 80 columns, and ends it. What goes on
+// after a "- " is indented.
+func Wrap(line string) string {
+	if strings.HasPrefix(line, "- ") {
+		return wrap(line, "  ")
+	}
+	return wrap(line, "")
+}
 
 // wrap breaks a line at spaces to stay within width; further lines start with indent.
 func wrap(line, indent string) string {

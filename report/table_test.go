@@ -44,3 +44,12 @@ func TestTableWide(t *testing.T) {
 		}
 	}
 }
+
+func TestWrapIndentsItems(t *testing.T) {
+	long := strings.Repeat("word ", 20)
+	for line, want := range map[string]string{"- " + long: "\n  word", long: "\nword"} {
+		if got := Wrap(line); !strings.Contains(got, want) {
+			t.Errorf("Wrap(%q) = %q, which lacks %q", line, got, want)
+		}
+	}
+}

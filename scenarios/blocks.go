@@ -290,6 +290,13 @@ func (r *reading) slo(b *block) (all []Objective) {
 			each++
 			o.Each = true
 		case !slices.Contains(metrics, metric) || !ok:
+			meant := strings.ReplaceAll(name, "_", "-")
+			if metric, statistic, _ := strings.Cut(meant, "-"); meant != name && slices.Contains(metrics, metric) {
+				if _, ok := percentile(statistic); ok {
+					r.add(b.get(name), "slo."+name, "is not known, did you mean %s?", meant)
+					continue
+				}
+			}
 			r.add(b.get(name), "slo."+name, "must be a metric (%s) and p1 to p99.99, mean or max, such as ttft-p99; ttft, tpot, e2e of each request; or goodput",
 				strings.Join(metrics, ", "))
 			continue

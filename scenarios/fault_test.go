@@ -128,6 +128,8 @@ func TestFaultsNameThePlaceAndBothValues(t *testing.T) {
 		{"slo: {ttft-p99: 0ms}", "chat.yaml:1: slo.ttft-p99: must be positive, is 0ms"},
 		{"slo: {ttft: 1s}", "chat.yaml:1: slo: bounds of each request (ttft, tpot, e2e) need goodput, the share of requests that keep them, such as goodput: 99%"},
 		{"slo: {ttft-p100: 1s}", "chat.yaml:1: slo.ttft-p100: must be a metric (ttft, itl, tpot, e2e, queue) and p1 to p99.99, mean or max, such as ttft-p99; ttft, tpot, e2e of each request; or goodput"},
+		{"slo: {ttft_p99: 1s}", "chat.yaml:1: slo.ttft_p99: is not known, did you mean ttft-p99?"},
+		{"slo: {x_p99: 1s}", "chat.yaml:1: slo.x_p99: must be a metric (ttft, itl, tpot, e2e, queue) and p1 to p99.99, mean or max, such as ttft-p99; ttft, tpot, e2e of each request; or goodput"},
 		// memory
 		{"model: {parameters_billions: 70}", "chat.yaml:1: model.parameters_billions: model does not fit: weights of 130.39 GiB and " +
 			"one KV block exceed the usable 72.00 GiB of a GPU by 58.39 GiB; tensor_parallel_size 2 is the smallest power of two that fits"},
@@ -157,6 +159,7 @@ func TestFaultsOfEditsNameTheEdit(t *testing.T) {
 		{Edit{Path: "engine", Value: "{block_size: 0}"}, "--set engine={block_size: 0}: engine.block_size: must be positive, is 0"},
 		{Edit{Path: "engine.block_size", Value: ""}, "--set engine.block_size=: must be a number, is empty"},
 		{Edit{Path: "engine.block_size", Value: "["}, "--set engine.block_size=[: must be YAML: did not find expected node content"},
+		{Edit{Path: "workload.prompt_tokens", Value: "{lognormal:[700,1]}"}, "--set workload.prompt_tokens={lognormal:[700,1]}: must be YAML: did not find expected ',' or '}' (a colon within braces needs a space after it)"},
 		{Edit{Path: "seed.x", Value: "1"}, "--set seed.x=1: seed: must be a whole number, is a block of keys"},
 		{TraceEdit("none.csv"), "--trace none.csv: must be a file, none.csv: no such file or directory"},
 	} {

@@ -97,6 +97,9 @@ const (
 	maxKey  = 80
 )
 
+// unspaced finds a key of a block on one line whose colon ends no word.
+var unspaced = regexp.MustCompile(`[{,]\s*[a-z_]+:[\[{\d]`)
+
 var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // ofParser are the messages of yaml.v3's parser, which counts lines from 0; its scanner counts from 1.
@@ -161,6 +164,9 @@ func parse(text []byte, from *origin) (*node, Faults) {
 			if from.path == "" {
 				where += fmt.Sprintf(":%d", faultLine(text, m[1], message))
 			}
+		}
+		if from.path != "" && unspaced.Match(text) {
+			message += " (a colon within braces needs a space after it)"
 		}
 		return nil, Faults{{where, "", "must be YAML: " + message}}
 	}

@@ -27,6 +27,9 @@ func compareGPUs(c *cobra.Command, flags *scenarioFlags, format, html string) er
 		return err
 	}
 	first, err := flags.loadOn(catalogue.GPUs[len(catalogue.GPUs)-1].Name)
+	if first != nil && first.Mixed() || err != nil && strings.Contains(err.Error(), "every pool has its own") {
+		return fmt.Errorf("--gpu any compares equal replicas, and cluster.pools has several kinds: name a GPU for each pool")
+	}
 	if err != nil && flags.broken(err) {
 		return err
 	}

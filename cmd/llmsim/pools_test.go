@@ -83,3 +83,11 @@ func TestPlanOfPools(t *testing.T) {
 	refused(t, "--tp 2, 3", "plan", "--scenario", "split", "--tp", "2, 3")
 	refused(t, "must be a whole number", simulateToFiles("--scenario", "split", "--set", "cluster.split_prompt_tokens=1.5")...)
 }
+
+// A comparison of GPUs takes one replica for all, which pools are not.
+func TestPoolsAreNotComparedOverGPUs(t *testing.T) {
+	inFolder(t, map[string]string{"pools.yaml": "model: {name: llama-3.1-8b}\ncluster: {pools: [{name: a}, {name: b}]}\n"})
+	for _, scenario := range []string{"pools.yaml", "split"} {
+		refused(t, "--gpu any compares equal replicas", "plan", "--scenario", scenario, "--gpu", "any")
+	}
+}

@@ -71,7 +71,7 @@ func (o *sweepOutput) register(c *cobra.Command) {
 	c.Flags().Lookup("format").Usage += "; of a file csv unless given"
 	c.Flags().StringVar(&o.out, "out", "", "write the result to this `FILE`, complete or not at all")
 	annotate(c.Flags(), "out", "output")
-	c.Flags().StringVar(&o.columns, "columns", "", "the figures to show, `NAMES` with commas between them (default: all, in a table the most used)")
+	c.Flags().StringVar(&o.columns, "columns", "", "the figures to show, `NAMES` with commas between them; an unknown one lists all (default: all, in a table the most used)")
 	annotate(c.Flags(), "columns", "output")
 }
 
