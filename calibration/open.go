@@ -301,7 +301,10 @@ func (in Inputs) Problem(ctx context.Context, s Setting) (p Problem, notes []str
 	for i, t := range in.Timings {
 		bases[i] = map[string]*scenarios.Scenario{}
 		named, rest, ok := gpuOf(t.Path, catalogue)
-		if s.GPU != "" && (t.Kind != allReduceFile) {
+		if s.GPU != "" && t.Kind != allReduceFile {
+			if ok && named != s.GPU {
+				return p, nil, fmt.Errorf("%s: are timings of %s by the file's name, --gpu says %s", t.Path, named, s.GPU)
+			}
 			named, ok = s.GPU, true
 		}
 		if t.Kind != allReduceFile && !ok {

@@ -32,13 +32,16 @@ type Answer struct {
 	Price      *Price     `json:"price,omitempty"` // if the price of a GPU is known
 	Bottleneck Bottleneck `json:"bottleneck"`
 	// Sensitivity is what a replica would sustain with one setting changed, the largest gain first.
-	Sensitivity []Sensitivity  `json:"sensitivity"`
-	Memory      Memory         `json:"memory"`          // of several pools, the first's
-	Pools       []Pool         `json:"pools,omitempty"` // if replicas differ
-	Notes       []string       `json:"notes,omitempty"`
-	SLO         []Objective    `json:"slo,omitempty"`
-	Trials      []Trial        `json:"trials"` // in the order in which they were made
-	Run         report.Summary `json:"run"`    // of the answer's number of replicas
+	Sensitivity []Sensitivity `json:"sensitivity"`
+	// Unchanged is what a replica sustains by as few runs as stand behind Sensitivity, which compares
+	// with it.
+	Unchanged float64        `json:"sensitivity_unchanged_rps,omitempty"`
+	Memory    Memory         `json:"memory"`          // of several pools, the first's
+	Pools     []Pool         `json:"pools,omitempty"` // if replicas differ
+	Notes     []string       `json:"notes,omitempty"`
+	SLO       []Objective    `json:"slo,omitempty"`
+	Trials    []Trial        `json:"trials"` // in the order in which they were made
+	Run       report.Summary `json:"run"`    // of the answer's number of replicas
 }
 
 // A Verdict is the answer in one sentence.

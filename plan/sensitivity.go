@@ -161,6 +161,7 @@ func (p *planning) sensitivities() error {
 	if err != nil {
 		return err
 	}
+	p.answer.Unchanged = rates[0].PerReplica
 	for _, x := range rates[1:] {
 		if x.Reason == "" && rates[0].PerReplica > 0 {
 			x.Change = millionths(x.PerReplica/rates[0].PerReplica - 1)

@@ -78,6 +78,9 @@ func (a *Answer) capacity() string {
 		}
 		text += fmt.Sprintf("; it saturates at %s", interval(c.Saturation, (c.SaturationCI[1]-c.SaturationCI[0])/2))
 	}
+	if a.Verdict.Holds && c.Headroom <= 0 && a.Replicas > 1 {
+		text += fmt.Sprintf("; %s sustain more than that times %d, since the router evens out what each gets", plural(a.Replicas, "replica"), a.Replicas)
+	}
 	if a.Verdict.Holds && c.Headroom > 0 {
 		text += fmt.Sprintf("; headroom %s%%", report.Percent(c.Headroom))
 	}
@@ -95,6 +98,9 @@ func dollars(x float64) string {
 // sensitivity is what one setting changed alone would give.
 func (a *Answer) sensitivity() report.Table {
 	t := report.Table{Head: []string{"changed alone", "to", "req/s per replica", "per GPU", "change (%)"}}
+	if len(a.Sensitivity) > 0 {
+		t.Rows = append(t.Rows, []string{"nothing", "", report.Figure(a.Unchanged), "", ""})
+	}
 	for _, x := range a.Sensitivity {
 		row := []string{shortKnob(x.Knob), x.To, report.Figure(x.PerReplica), report.Figure(x.PerGPU), fmt.Sprintf("%+.1f", 100*x.Change)}
 		if x.Reason != "" {
