@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -216,6 +218,7 @@ type edge struct {
 	rate    float64
 	missed  []Objective
 	summary report.Summary
+	blame   string // if gaps between tokens are missed: what makes them long
 }
 
 // beyondEdge tells what breaks there; nil where nothing but saturation does.
@@ -243,6 +246,11 @@ func beyondEdge(p *pace, s scenarios.Scenario, under estimate, sat *saturation) 
 		}
 		if len(e.missed) > 0 {
 			e.summary = t.recorder.Summary(report.Identity{})
+			if slices.ContainsFunc(e.missed, func(o Objective) bool {
+				return strings.HasPrefix(o.Name, "itl") || strings.HasPrefix(o.Name, "tpot")
+			}) {
+				e.blame = t.stalls.blame()
+			}
 			return e, nil
 		}
 	}

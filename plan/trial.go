@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type trial struct {
 	series   *series
 	recorder *report.Recorder // nil: only the series is wanted
 	good     *goodput         // nil: not asked for
+	stalls   stalls
 	arrived  int64
 
 	firstArrival, lastArrival time.Duration
@@ -62,6 +64,46 @@ func newTrial(p *pace, s scenarios.Scenario) (*trial, error) {
 		return nil, err
 	}
 	return &trial{pace: p, source: source, run: sim.NewRun(s.Cluster(), source), series: newSeries(), notes: notes, most: mostSteps}, nil
+}
+
+// stalls are the steps in which prompts were computed while others decoded, and of those in which
+// nobody's was.
+type stalls struct {
+	mixed, plain   time.Duration
+	nMixed, nPlain int64
+	longest        time.Duration
+}
+
+func (s *stalls) take(p *sim.Progress) {
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		if step.Shape.Decodes == 0 {
+			continue
+		}
+		took := step.End - step.Start
+		if prompts := step.Shape.PrefillTokens(); prompts > 0 {
+			s.mixed += took
+			s.nMixed++
+			s.longest = max(s.longest, took)
+		} else {
+			s.plain += took
+			s.nPlain++
+		}
+	}
+}
+
+// blame says in words how much longer decodes take beside prompts; empty: not much.
+func (s *stalls) blame() string {
+	if s.nMixed == 0 || s.nPlain == 0 {
+		return ""
+	}
+	mixed, plain := s.mixed/time.Duration(s.nMixed), s.plain/time.Duration(s.nPlain)
+	if mixed < 2*plain {
+		return ""
+	}
+	milli := func(d time.Duration) string { return report.Figure(float64(d) / 1e6) }
+	return fmt.Sprintf("whoever decodes waits while prompts are computed: such steps take %s ms on average and %s at most, others %s; a smaller max_num_batched_tokens bounds that, at the cost of TTFT",
+		milli(mixed), milli(s.longest), milli(plain))
 }
 
 // warm records what comes after an instant.
@@ -103,6 +145,7 @@ func (t *trial) extend(requests int64) error {
 			t.now = p.Steps[n-1].End
 		}
 		t.series.take(p)
+		t.stalls.take(p)
 		if t.recorder != nil {
 			t.recorder.Take(p)
 		}

@@ -68,6 +68,9 @@ func (p *planning) conclude(o *outcome) {
 			missed = append(missed, o.Name)
 		}
 		a.Bottleneck.Breaks = missed
+		if p.edge.blame != "" {
+			a.Bottleneck.What = p.edge.blame + "; " + a.Bottleneck.What
+		}
 		a.Bottleneck.What = fmt.Sprintf("%s, long before the replica is saturated; %s", strings.Join(missed, " and "), a.Bottleneck.What)
 		if p.edge.rate > 0.85*p.sat.mean {
 			a.Bottleneck.What = strings.Replace(a.Bottleneck.What, ", long before", ", before", 1)
