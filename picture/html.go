@@ -21,8 +21,9 @@ var script string
 
 // A page is written from its head to its end, and keeps its first error.
 type page struct {
-	out *bufio.Writer
-	err error
+	out   *bufio.Writer
+	err   error
+	drawn bool // a chart
 }
 
 // text writes what is markup already.
@@ -48,7 +49,11 @@ func newPage(w io.Writer, title string) *page {
 
 // end writes the end of a page.
 func (p *page) end(version string) error {
-	p.text("<footer>llmsim ", esc(version), ". Drag across a chart over time to look closer, double-click to go back; click a name to hide its curve.</footer>\n",
+	hint := "."
+	if p.drawn {
+		hint = ". Drag across a chart over time to look closer, double-click to go back; click a name to hide its curve."
+	}
+	p.text("<footer>llmsim ", esc(version), hint, "</footer>\n",
 		"</main>\n<script>\n", script, "</script>\n</body>\n</html>\n")
 	if p.err != nil {
 		return p.err
@@ -216,6 +221,7 @@ func (p *page) chart(c *Chart) {
 		return
 	}
 	c.fit()
+	p.drawn = true
 	p.text("<figure class=\"chart\" data-x=\"", esc(c.X.data()), "\" data-y=\"", esc(c.Y.data()), "\"")
 	if c.Zoom {
 		p.text(" data-zoom")
