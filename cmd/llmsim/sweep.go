@@ -136,7 +136,7 @@ func (s *sweepFlags) question(c *cobra.Command) (q sweep.Question, err error) {
 		}
 		for _, picture := range []string{"html", "plot"} {
 			if c.Flags().Changed(picture) {
-				err = errors.Join(err, fmt.Errorf("--%s: is of a whole sweep, a shard has a part of it", picture))
+				err = errors.Join(err, fmt.Errorf("--%s: goes to llmsim sweep merge, a shard has a part of the points", picture))
 			}
 		}
 		if s.output.out == "" {
@@ -357,6 +357,7 @@ func expand(names []string) (paths []string, err error) {
 
 func newSweepMergeCommand() *cobra.Command {
 	var output sweepOutput
+	var drawing sweepPictures
 	c := &cobra.Command{
 		Use:   "merge PART...",
 		Short: "put the parts of all shards of a sweep together",
@@ -371,16 +372,14 @@ some that are missing, unfinished or given twice, are refused.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			err := checkGiven(c.Flags(), "out", "columns")
+			err := checkGiven(c.Flags(), "out", "columns", "html", "plot")
 			columns, bad := output.check(c, sweep.Simulate)
-			err = errors.Join(err, bad)
+			err = errors.Join(err, bad, drawing.check(output.out))
 			var parts []sweep.Part
 			paths, bad := expand(args)
 			err = errors.Join(err, bad)
 			for _, path := range paths {
-				if output.out != "" && report.SameOutput(output.out, path) {
-					err = errors.Join(err, fmt.Errorf("--out %s, %s: must be two files, are one", output.out, path))
-				}
+				err = errors.Join(err, spareInputs([]input{{path, path}}, append(drawing.files(), outFile{"--out", output.out})))
 				part, bad := sweep.ReadPart(path)
 				err = errors.Join(err, bad)
 				parts = append(parts, part)
@@ -396,7 +395,16 @@ some that are missing, unfinished or given twice, are refused.`,
 			if err != nil {
 				return err
 			}
-			if err := output.write(c, whole.Result(measure, columns)); err != nil {
+			pictures, err := drawing.open()
+			if err != nil {
+				return err
+			}
+			defer pictures.abort()
+			result := whole.Result(measure, columns)
+			if err := pictures.draw(result, nil); err != nil {
+				return err
+			}
+			if err := output.write(c, result, pictures.files...); err != nil {
 				return err
 			}
 			if output.out != "" {
@@ -406,6 +414,7 @@ some that are missing, unfinished or given twice, are refused.`,
 		},
 	}
 	output.register(c)
+	drawing.register(c)
 	helpByGroup(c, "output", "Output", "", "Other")
 	return c
 }

@@ -60,6 +60,22 @@ func TestSweepPicturesOfNamesAndMany(t *testing.T) {
 	}
 }
 
+// The pictures of shards that were put together are those of the sweep.
+func TestMergedSweepPictures(t *testing.T) {
+	inFolder(t, nil)
+	swept(t, append(smallSweep, "--html", "whole.html", "--plot", "whole.svg")...)
+	for _, shard := range []string{"0/2", "1/2"} {
+		swept(t, append(smallSweep, "--out", "g.csv", "--shard", shard)...)
+	}
+	parts := []string{"merge", "g.csv.shard-0-of-2", "g.csv.shard-1-of-2"}
+	swept(t, append(parts, "--html", "merged.html", "--plot", "merged.svg")...)
+	if readText(t, "whole.html") != readText(t, "merged.html") || readText(t, "whole.svg") != readText(t, "merged.svg") {
+		t.Error("the pictures differ from those of one sweep")
+	}
+	refused(t, "--html g.csv.shard-0-of-2, g.csv.shard-0-of-2: must be two files, are one", append([]string{"sweep"}, append(parts, "--html", "g.csv.shard-0-of-2")...)...)
+	refused(t, "--plot: must end in .png, .svg, .pdf, is g.gif", append([]string{"sweep"}, append(parts, "--plot", "g.gif")...)...)
+}
+
 func TestSweepPicturesThatAreRefused(t *testing.T) {
 	inFolder(t, map[string]string{"x.csv": fewRequests})
 	for _, c := range []struct {
@@ -74,8 +90,8 @@ func TestSweepPicturesThatAreRefused(t *testing.T) {
 		{"--html s.csv, --out s.csv: must be two files, are one", []string{"--html", "s.csv", "--out", "s.csv"}},
 		{"--html s.csv.partial, the journal of --out, s.csv.partial: must be two files, are one", []string{"--html", "s.csv.partial", "--out", "s.csv"}},
 		{"--html x.csv, --trace x.csv: must be two files, are one", []string{"--trace", "x.csv", "--html", "x.csv"}},
-		{"--html: is of a whole sweep, a shard has a part of it", []string{"--shard", "0/2", "--out", "s.csv", "--html", "s.html"}},
-		{"--plot: is of a whole sweep, a shard has a part of it", []string{"--shard", "0/2", "--out", "s.csv", "--plot", "s.png"}},
+		{"--html: goes to llmsim sweep merge, a shard has a part of the points", []string{"--shard", "0/2", "--out", "s.csv", "--html", "s.html"}},
+		{"--plot: goes to llmsim sweep merge, a shard has a part of the points", []string{"--shard", "0/2", "--out", "s.csv", "--plot", "s.png"}},
 	} {
 		refused(t, c.want, append([]string{"sweep", "--over", "engine.max_num_seqs=8,64"}, c.args...)...)
 	}
