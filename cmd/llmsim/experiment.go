@@ -250,6 +250,12 @@ func judged(f experiment.Folder, args []string, all []*experiment.Experiment) (r
 		}
 	}
 	for _, e := range all {
+		if strings.ContainsAny(e.Base, `/\.`) {
+			read = append(read, input{e.Base, e.Base})
+		}
+		for _, m := range e.Models {
+			read = append(read, dataFiles(m.Scenario, "workload.arrivals.file ")...)
+		}
 		for _, path := range f.Records(e.Name) {
 			read = append(read, input{path, path})
 		}

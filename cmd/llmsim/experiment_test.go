@@ -55,7 +55,9 @@ func TestExperimentFromListToJudge(t *testing.T) {
 
 // The page of a judgement says what the judgement says, and stands alone.
 func TestExperimentPage(t *testing.T) {
-	inFolder(t, nil)
+	e3 := readText(t, "../../scenarios/experiments/e3.yaml")
+	inFolder(t, map[string]string{"e3.yaml": e3})
+	refused(t, "--html ./e3.yaml, e3.yaml: must be two files, are one", "experiment", "judge", "e3.yaml", "--html", "./e3.yaml")
 	got(t, exitYes, "experiment", "predict", "e1", "e3", "--value", "longest stall, 2048 (ms)=56")
 	got(t, exitYes, "experiment", "measure", "--virtual", "e1", "e3")
 	plain := got(t, exitNo, "experiment", "judge", "e1", "e3")
