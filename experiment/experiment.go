@@ -29,7 +29,8 @@ const Base = "base"
 type Experiment struct {
 	Name         string
 	Question     string
-	Runs         int // of every model, each with a seed of its own
+	Base         string // the scenario of Base: a name, or a file
+	Runs         int    // of every model, each with a seed of its own
 	Models       []Model
 	Metrics      []Metric
 	Explanations []Explanation
@@ -258,6 +259,7 @@ func (e *Experiment) build(c *check, f *file, folder string) error {
 	if err != nil {
 		return err
 	}
+	e.Base = base
 	e.add(c, f.Line, Model{Name: Base, Scenario: s})
 	for _, m := range f.Models {
 		e.model(c, m, "models", false)

@@ -244,8 +244,17 @@ func Shown(x float64) string {
 	return report.Figure(x)
 }
 
-// notes are what stands under an experiment's tables.
-func (j Judged) notes() (lines []string) {
+// Tables compare predictions to what was measured and, where there are some, published figures.
+func (j Judged) Tables() []report.Table {
+	all := []report.Table{table("predicted", j.Metrics)}
+	if len(j.Published) > 0 {
+		all = append(all, table("published", j.Published))
+	}
+	return all
+}
+
+// Remarks are what stands under an experiment's tables.
+func (j Judged) Remarks() (lines []string) {
 	for _, x := range j.Explanations {
 		text := fmt.Sprintf("%s: %s", x.Status, x.Claim)
 		if x.Model != nil {
@@ -269,16 +278,15 @@ func (j Judgement) write(w io.Writer, head string, tabled func(report.Table, io.
 		out.WriteString(item("predicted " + e.Predicted))
 		out.WriteString(item("measured " + e.Measured))
 		out.WriteString("\n")
-		if err := tabled(table("predicted", e.Metrics), &out); err != nil {
-			return err
-		}
-		if len(e.Published) > 0 {
-			out.WriteString("\n")
-			if err := tabled(table("published", e.Published), &out); err != nil {
+		for i, t := range e.Tables() {
+			if i > 0 {
+				out.WriteString("\n")
+			}
+			if err := tabled(t, &out); err != nil {
 				return err
 			}
 		}
-		if notes := e.notes(); len(notes) > 0 {
+		if notes := e.Remarks(); len(notes) > 0 {
 			out.WriteString("\n")
 			for _, note := range notes {
 				out.WriteString(item(note))
@@ -286,13 +294,13 @@ func (j Judgement) write(w io.Writer, head string, tabled func(report.Table, io.
 		}
 		out.WriteString("\n")
 	}
-	out.WriteString(report.Wrap(j.end()))
+	out.WriteString(report.Wrap(j.End()))
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-// end is the last line.
-func (j Judgement) end() string {
+// End is the last line.
+func (j Judgement) End() string {
 	failed, of := 0, 0
 	for _, e := range j.Experiments {
 		failed += e.failures()

@@ -73,6 +73,11 @@ type Folder struct {
 	Now     func() time.Time // the clock
 }
 
+// Records are the files of an experiment, whether they are there or not.
+func (f Folder) Records(name string) []string {
+	return []string{f.prediction(name), f.measurement(name)}
+}
+
 func (f Folder) prediction(name string) string {
 	return filepath.Join(f.Path, "predictions", name+".json")
 }

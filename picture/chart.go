@@ -10,12 +10,13 @@ import (
 	"llmsim/sim/rng"
 )
 
-// An Axis goes from Min to Max; a logarithmic one is of positive numbers.
+// An Axis goes from Min to Max; a logarithmic one is of positive numbers, and one of names of 0, 1, 2 and so on.
 type Axis struct {
 	Label    string
 	Unit     string
 	Min, Max float64
 	Log      bool
+	Names    []string // of the numbers from 0 on
 }
 
 // A Style says how a series is drawn.
@@ -36,8 +37,9 @@ type Series struct {
 	Colour int // 0 to 5
 	Style  Style
 	X, Y   []float64
-	Points bool     // show where the curve is known
-	Labels []string // of dots
+	Errors []float64 // of Y, to both sides; may be nil
+	Points bool      // show where the curve is known
+	Labels []string  // of dots
 }
 
 // A Mark is a line across a chart.
@@ -54,7 +56,8 @@ type Chart struct {
 	X, Y         Axis
 	Series       []Series
 	Marks        []Mark
-	Zoom         bool // a part of X may be looked at; charts of one page go along
+	Zoom         bool   // a part of X may be looked at; charts of one page go along
+	Note         string // beside the names of the curves
 }
 
 // drawn reports whether there is anything to draw.
@@ -79,6 +82,9 @@ func (c *Chart) fit() {
 		tops := make([]Series, len(c.Series))
 		for i, y := range c.tops() {
 			tops[i].Y = y
+			for k, e := range c.Series[i].Errors {
+				tops = append(tops, Series{Y: []float64{y[k] + e}})
+			}
 		}
 		for _, m := range c.Marks {
 			if m.Across {
@@ -155,6 +161,12 @@ func (a Axis) step(n int) float64 {
 
 // ticks are round numbers within an axis, about so many.
 func (a Axis) ticks(n int) (all []float64) {
+	if a.Names != nil {
+		for i := 0; i < len(a.Names); i += 1 + (len(a.Names)-1)/(2*n) {
+			all = append(all, float64(i))
+		}
+		return all
+	}
 	if a.Log {
 		steps := []float64{1, 2, 5}
 		if a.Max/a.Min > 300 {
@@ -198,6 +210,21 @@ func (c *Chart) tops() [][]float64 {
 		}
 	}
 	return all
+}
+
+// mostName is how many letters of a name there is room for below an axis.
+const mostName = 12
+
+// tick writes a number of an axis, or what it stands for.
+func (a Axis) tick(v float64) string {
+	if a.Names == nil {
+		return tick(v)
+	}
+	name := []rune(a.Names[int(v)])
+	if len(name) > mostName {
+		name = append(name[:mostName-2], '.', '.')
+	}
+	return string(name)
 }
 
 // tick writes a number below an axis.

@@ -1,4 +1,4 @@
-// Package picture draws runs and plans: pages that need no network, and files of charts.
+// Package picture draws runs, plans and sweeps: pages that need no network, and files of charts.
 //
 // It knows curves, bars and how people read them. It knows nothing of how a run came about, nor of flags.
 package picture

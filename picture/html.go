@@ -21,8 +21,9 @@ var script string
 
 // A page is written from its head to its end, and keeps its first error.
 type page struct {
-	out *bufio.Writer
-	err error
+	out   *bufio.Writer
+	err   error
+	drawn bool // a chart
 }
 
 // text writes what is markup already.
@@ -48,7 +49,11 @@ func newPage(w io.Writer, title string) *page {
 
 // end writes the end of a page.
 func (p *page) end(version string) error {
-	p.text("<footer>llmsim ", esc(version), ". Drag across a chart over time to look closer, double-click to go back; click a name to hide its curve.</footer>\n",
+	hint := "."
+	if p.drawn {
+		hint = ". Drag across a chart over time to look closer, double-click to go back; click a name to hide its curve."
+	}
+	p.text("<footer>llmsim ", esc(version), hint, "</footer>\n",
 		"</main>\n<script>\n", script, "</script>\n</body>\n</html>\n")
 	if p.err != nil {
 		return p.err
@@ -216,9 +221,13 @@ func (p *page) chart(c *Chart) {
 		return
 	}
 	c.fit()
+	p.drawn = true
 	p.text("<figure class=\"chart\" data-x=\"", esc(c.X.data()), "\" data-y=\"", esc(c.Y.data()), "\"")
 	if c.Zoom {
 		p.text(" data-zoom")
+	}
+	if c.X.Names != nil {
+		p.text(" data-names=\"", esc(strings.Join(c.X.Names, "\n")), "\"")
 	}
 	p.text("><figcaption><b>", esc(c.Title), "</b> <span>", esc(c.About), "</span></figcaption>\n<div class=\"legend\">")
 	for i, s := range c.Series {
@@ -230,6 +239,9 @@ func (p *page) chart(c *Chart) {
 			kind = " dots"
 		}
 		p.text("<button type=\"button\" data-s=\"", strconv.Itoa(i), "\" aria-pressed=\"true\"><i class=\"", colour(s.Colour), kind, "\"></i>", esc(s.Name), "</button>")
+	}
+	if c.Note != "" {
+		p.text("<span class=\"sub\">", esc(c.Note), "</span>")
 	}
 	p.text("</div>\n<div class=\"yl\">", esc(c.Y.title()), "</div>\n<div class=\"plot\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"",
 		esc(c.Title), "\">\n<path class=\"g\" d=\"")
@@ -261,7 +273,7 @@ func (p *page) chart(c *Chart) {
 		p.text("<span class=\"y\" style=\"bottom:", percent(c.Y.place(v)), "\">", tick(v), "</span>")
 	}
 	for _, v := range c.X.ticks(6) {
-		p.text("<span class=\"x\" style=\"left:", percent(c.X.place(v)), "\">", tick(v), "</span>")
+		p.text("<span class=\"x\" style=\"left:", percent(c.X.place(v)), "\">", esc(c.X.tick(v)), "</span>")
 	}
 	row := 0
 	for _, m := range c.Marks {
@@ -379,6 +391,13 @@ func (p *page) series(c *Chart, i int, top, below []float64) {
 	}
 	style := map[Style]string{Dash: " dash", Steps: " steps", Stack: " stack"}[s.Style]
 	p.text("<path class=\"l ", name, style, "\" data-s=\"", id, "\" d=\"", line.String(), "\"><title>", esc(s.Name), "</title></path>\n")
+	if s.Errors != nil {
+		var bars strings.Builder
+		for k, e := range s.Errors {
+			fmt.Fprintf(&bars, "M%s,%sV%s", x(k), y(top[k]-e), y(top[k]+e))
+		}
+		p.text("<path class=\"w ", name, "\" data-s=\"", id, "\" d=\"", bars.String(), "\"/>\n")
+	}
 	if s.Points {
 		p.text("<path class=\"dots small ", name, "\" data-s=\"", id, "\" d=\"", points.String(), "\"/>\n")
 	}

@@ -20,7 +20,7 @@
 
   for (const chart of document.querySelectorAll('.chart')) {
     const plot = chart.querySelector('.plot'), svg = plot.querySelector('svg');
-    const x = axis(chart.dataset.x), y = axis(chart.dataset.y);
+    const x = axis(chart.dataset.x), y = axis(chart.dataset.y), names = chart.dataset.names?.split('\n');
     let view = [0, 1000];
     const curves = [...svg.querySelectorAll('path.l')].map(path => {
       const n = path.getAttribute('d').match(/-?[\d.]+(?=,)|(?<=,)-?[\d.]+/g).map(Number);
@@ -63,7 +63,8 @@
         if (c.stack && k > 0) v -= y.at(1 - read(curves[k - 1], place) / 1000);
         lines.push([c.path.classList[1], `${c.name}: ${figure(v)} ${y.unit}`]);
       });
-      tip.textContent = `${figure(x.at(place / 1000))} ${x.unit}`;
+      const at = x.at(place / 1000);
+      tip.textContent = names ? names[Math.min(Math.max(Math.round(at), 0), names.length - 1)] : `${figure(at)} ${x.unit}`;
       for (const [colour, text] of lines) {
         tip.append(document.createElement('br'));
         make('i', tip).className = colour;

@@ -92,15 +92,16 @@ func WritePlot(w io.Writer, format string, charts []Chart) (err error) {
 			return err
 		}
 		tile := tiles.At(sheet, i%columns, i/columns)
-		charts[i].head(tile, weight)
-		p.Draw(draw.Crop(tile, 0, 0, 0, -headHeight))
+		height := headHeight + charts[i].head(tile, weight)
+		p.Draw(draw.Crop(tile, 0, 0, 0, -height))
 	}
 	_, err = canvas.WriteTo(w)
 	return err
 }
 
-// head writes a chart's title, and below it what its curves and marks are.
-func (c Chart) head(on draw.Canvas, weight imagefont.Weight) {
+// head writes a chart's title, and below it what its curves and marks are. It returns how much higher than
+// headHeight it is.
+func (c Chart) head(on draw.Canvas, weight imagefont.Weight) (more vg.Length) {
 	style := draw.TextStyle{Color: color.Black, Font: font.From(sans, 12), Handler: plot.DefaultTextHandler}
 	style.Font.Weight = weight
 	at := vg.Point{X: on.Min.X, Y: on.Max.Y - 4*vg.Millimeter}
@@ -108,7 +109,16 @@ func (c Chart) head(on draw.Canvas, weight imagefont.Weight) {
 	style.Font = font.From(sans, 8)
 	at.Y -= 5 * vg.Millimeter
 	entry := func(name string, ink color.Color, dashes []vg.Length) {
-		const sample = 5 * vg.Millimeter
+		const sample, row = 5 * vg.Millimeter, 4 * vg.Millimeter
+		if at.X > on.Min.X && at.X+sample+vg.Millimeter+style.Width(name) > on.Max.X {
+			at.X = on.Min.X
+			at.Y -= row
+			more += row
+		}
+		if ink == nil { // of a note
+			on.FillText(style, at, name)
+			return
+		}
 		y := at.Y + style.Font.Size/3
 		on.StrokeLine2(draw.LineStyle{Color: ink, Width: 1.5, Dashes: dashes}, at.X, y, at.X+sample, y)
 		at.X += sample + vg.Millimeter
@@ -121,6 +131,10 @@ func (c Chart) head(on draw.Canvas, weight imagefont.Weight) {
 	for _, m := range c.Marks {
 		entry(m.Name, limit, []vg.Length{4, 3})
 	}
+	if c.Note != "" {
+		entry(c.Note, nil, nil)
+	}
+	return more
 }
 
 func (s *Series) dashes() []vg.Length {
@@ -176,7 +190,7 @@ func (c Chart) plot() (*plot.Plot, error) {
 // marks are an axis's ticks with their labels.
 func (a Axis) marks() (all []plot.Tick) {
 	for _, v := range a.ticks(6) {
-		all = append(all, plot.Tick{Value: v, Label: tick(v)})
+		all = append(all, plot.Tick{Value: v, Label: a.tick(v)})
 	}
 	return all
 }
@@ -223,5 +237,22 @@ func (c Chart) draw(p *plot.Plot, s *Series, tops [][]float64, i int) error {
 	}
 	line.Color, line.Width, line.Dashes = ink, 1.2, s.dashes()
 	p.Add(line)
+	for k, e := range s.Errors {
+		at := func(y float64) plotter.XY { return plotter.XY{X: points[k].X, Y: max(y, c.Y.Min)} }
+		bar, err := plotter.NewLine(plotter.XYs{at(tops[i][k] - e), at(tops[i][k] + e)})
+		if err != nil {
+			return err
+		}
+		bar.Color = ink
+		p.Add(bar)
+	}
+	if s.Points {
+		dots, err := plotter.NewScatter(points)
+		if err != nil {
+			return err
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: ink, Radius: 1.8, Shape: draw.CircleGlyph{}}
+		p.Add(dots)
+	}
 	return nil
 }

@@ -340,6 +340,13 @@ func (p *page) notes(all []string) {
 		return
 	}
 	p.heading("What the numbers rest on", "")
+	p.list(all)
+}
+
+func (p *page) list(all []string) {
+	if len(all) == 0 {
+		return
+	}
 	p.text("<ul class=\"notes\">\n")
 	for _, n := range all {
 		p.text("<li>", esc(n), "</li>\n")

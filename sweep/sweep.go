@@ -48,6 +48,7 @@ type Sweep struct {
 	Header
 	q     Question
 	grid  grid
+	slo   []scenarios.Objective
 	known []known     // of every point
 	files sharedFiles // of all points
 }
@@ -72,6 +73,7 @@ func New(ctx context.Context, q Question, told func(done int)) (*Sweep, error) {
 	}
 	var mu sync.Mutex
 	faults, notes := newListing(), newListing()
+	met, differ := false, false // of SLOs, whether there is one yet, and another
 	err := each(ctx, s.parallel(), Whole.indices(len(s.known)), func(i int) error {
 		loaded, err := s.load(i)
 		var assumptions []string
@@ -84,6 +86,10 @@ func New(ctx context.Context, q Question, told func(done int)) (*Sweep, error) {
 		if i == 0 && err == nil {
 			s.Scenario = loaded.Name
 		}
+		if err == nil {
+			differ = differ || met && !slices.Equal(s.slo, loaded.SLO)
+			s.slo, met = loaded.SLO, true
+		}
 		faults.add(i, lines(err)...)
 		notes.add(i, assumptions...)
 		return nil
@@ -94,10 +100,16 @@ func New(ctx context.Context, q Question, told func(done int)) (*Sweep, error) {
 	if len(faults.all) > 0 {
 		return nil, errors.New(strings.Join(faults.tell(len(s.known), s.name), "\n"))
 	}
+	if differ {
+		s.slo = nil
+	}
 	s.Assumptions = notes.tell(len(s.known), s.name)
 	s.Sweep, err = s.digest()
 	return s, err
 }
+
+// SLO is what all points have; none where they differ.
+func (s *Sweep) SLO() []scenarios.Objective { return s.slo }
 
 // check refuses axes that can't be one grid, all faults at once.
 func (g grid) check(seeds int) error {

@@ -110,7 +110,9 @@ func TestPagesInABrowser(t *testing.T) {
 	if a := invoke(t.Context(), "plan", "--model", "qwen2.5-7b", "--policy", "vllm-v1", "--gpu", "any", "--rate", "20", "--html", "compare.html"); a.code != exitYes {
 		t.Fatal(a)
 	}
-	for page, charts := range map[string]int{"run.html": 7, "plan.html": 8, "compare.html": 1} {
+	swept(t, append(smallSweep, "--seeds", "2", "--html", "grid.html")...)
+	swept(t, "--over", "policy,model=classic:article-7b,vllm-v1:llama-3.1-8b", "--requests", "50", "--html", "names.html")
+	for page, charts := range map[string]int{"run.html": 7, "plan.html": 8, "compare.html": 1, "grid.html": 3, "names.html": 3} {
 		text := readText(t, page)
 		probed := "probed-" + page
 		if err := os.WriteFile(probed, []byte(strings.Replace(text, "</body>", probe+"</body>", 1)), 0o600); err != nil {
@@ -122,8 +124,11 @@ func TestPagesInABrowser(t *testing.T) {
 			}
 			dom, complaints := look(t, "frame.html", fmt.Sprintf("--blink-settings=preferredColorScheme=%d", width/360%2))
 			want := fmt.Sprintf("hidden true; shown true; tips %d of %d; closer true; back true; drawn true; fits true; width %d", charts, charts, width)
-			if page == "compare.html" { // of dots, which say by themselves what they are
+			switch page {
+			case "compare.html": // of dots, which say by themselves what they are
 				want = fmt.Sprintf("hidden true; shown true; tips 0 of 1; drawn true; fits true; width %d", width)
+			case "grid.html", "names.html": // not over time
+				want = strings.Replace(want, " closer true; back true;", "", 1)
 			}
 			if !strings.Contains(dom, `data-said="`+want+`"`) || len(complaints) > 0 {
 				t.Errorf("%s at %d: complaints %q, said %s, want %s", page, width, complaints, regexp.MustCompile(`data-said="[^"]*"`).FindString(dom), want)

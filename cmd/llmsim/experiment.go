@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"llmsim/experiment"
+	"llmsim/picture"
 	"llmsim/plan"
 	"llmsim/report"
 )
@@ -194,7 +195,7 @@ Exit codes: 0 measured, 2 bad input, 3 measured, but not to be trusted.`,
 const maxSeed = 1<<62 - 1
 
 func newExperimentJudgeCommand() *cobra.Command {
-	var format, dir string
+	var format, dir, html string
 	c := &cobra.Command{
 		Use:   "judge [NAME|FILE...]",
 		Short: "compare predictions to what was measured after them",
@@ -206,14 +207,22 @@ another experiment than the one there is. ` + ofNames + `
 Exit codes: 0 all hold, 1 stop: one fails, 2 bad input, 3 a measurement is not to
 be trusted.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			err := errors.Join(checkFormat(format), checkGiven(c.Flags(), "dir"))
+			err := errors.Join(checkFormat(format), checkGiven(c.Flags(), "dir", "html"))
 			all, failed := experiments(args)
 			if err = errors.Join(err, failed); err != nil {
+				return err
+			}
+			if err := spareInputs(judged(folder(dir), args, all), []outFile{{"--html", html}}); err != nil {
 				return err
 			}
 			j, err := folder(dir).Judge(all)
 			if err != nil {
 				return err
+			}
+			if html != "" {
+				if err := drawJudgement(html, j); err != nil {
+					return err
+				}
 			}
 			if err := writeResult(c.OutOrStdout(), j, format); err != nil {
 				return err
@@ -229,5 +238,39 @@ be trusted.`,
 	}
 	registerFormat(c, &format)
 	registerDir(c, &dir)
+	c.Flags().StringVar(&html, "html", "", "draw the judgement into this `FILE`, a page that needs no network")
 	return c
+}
+
+// judged are the files that judging experiments reads.
+func judged(f experiment.Folder, args []string, all []*experiment.Experiment) (read []input) {
+	for _, name := range args {
+		if strings.ContainsAny(name, `/\.`) { // else it is built in
+			read = append(read, input{name, name})
+		}
+	}
+	for _, e := range all {
+		if strings.ContainsAny(e.Base, `/\.`) {
+			read = append(read, input{e.Base, e.Base})
+		}
+		for _, m := range e.Models {
+			read = append(read, dataFiles(m.Scenario, "workload.arrivals.file ")...)
+		}
+		for _, path := range f.Records(e.Name) {
+			read = append(read, input{path, path})
+		}
+	}
+	return read
+}
+
+func drawJudgement(path string, j experiment.Judgement) error {
+	file, err := report.CreateAtomic(path)
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	defer file.Abort()
+	if err := picture.WriteJudgement(file, j, plan.Version); err != nil {
+		return err
+	}
+	return file.Commit()
 }

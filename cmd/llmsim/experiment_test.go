@@ -53,6 +53,35 @@ func TestExperimentFromListToJudge(t *testing.T) {
 	}
 }
 
+// The page of a judgement says what the judgement says, and stands alone.
+func TestExperimentPage(t *testing.T) {
+	e3 := readText(t, "../../scenarios/experiments/e3.yaml")
+	inFolder(t, map[string]string{"e3.yaml": e3})
+	refused(t, "--html ./e3.yaml, e3.yaml: must be two files, are one", "experiment", "judge", "e3.yaml", "--html", "./e3.yaml")
+	got(t, exitYes, "experiment", "predict", "e1", "e3", "--value", "longest stall, 2048 (ms)=56")
+	got(t, exitYes, "experiment", "measure", "--virtual", "e1", "e3")
+	plain := got(t, exitNo, "experiment", "judge", "e1", "e3")
+	if drawn := got(t, exitNo, "experiment", "judge", "e1", "e3", "--html", "j.html"); drawn != plain {
+		t.Errorf("judge --html prints\n%s\nwant\n%s", drawn, plain)
+	}
+	page := readText(t, "j.html")
+	for _, want := range []string{"Stop:", "figures are off", "<h2>e1</h2>", "confirmed by unequal: ", "<th>predicted</th><th>measured</th><th>difference</th><th>tolerance</th><th>verdict</th>", "<td>FAILS</td>", "<td>holds</td>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("j.html lacks %q", want)
+		}
+	}
+	for _, m := range asks.FindAllString(page, -1) {
+		t.Errorf("j.html asks for something: %s", m)
+	}
+	for want, name := range map[string]string{
+		"--html: needs a file name, is empty":                            "",
+		"--html: absent/j.html: no such file or directory":               "absent/j.html",
+		"--html measurements/e1.json, measurements/e1.json: must be two": "measurements/e1.json",
+	} {
+		refused(t, want, "experiment", "judge", "e1", "--html", name)
+	}
+}
+
 func TestAWrongPredictionStops(t *testing.T) {
 	inFolder(t, nil)
 	got(t, exitYes, "experiment", "predict", "e3", "--value", "longest stall, 2048 (ms)=56")

@@ -141,6 +141,11 @@ func (s *scenarioFlags) inputs(loaded *scenarios.Scenario) (all []input) {
 	if s.set.Changed("trace") {
 		trace = "--trace "
 	}
+	return append(all, dataFiles(loaded, trace)...)
+}
+
+// dataFiles are the files that a scenario names; trace is what the one of its arrivals is called.
+func dataFiles(loaded *scenarios.Scenario, trace string) (all []input) {
 	w := &loaded.Workload
 	for _, named := range []struct {
 		name string

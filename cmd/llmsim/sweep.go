@@ -23,6 +23,7 @@ type sweepFlags struct {
 	parallel int
 	shard    string
 	output   sweepOutput
+	pictures sweepPictures
 }
 
 // sweepOutput is where a result goes, and how it is written.
@@ -61,6 +62,7 @@ is given again; and --shard does a part of it, for llmsim sweep merge.`,
 	}
 	flags.scenario.register(c)
 	flags.output.register(c)
+	flags.pictures.register(c)
 	c.AddCommand(newSweepMergeCommand())
 	helpByGroup(c, "sweep", "Sweep", "scenario", "Scenario", "output", "Output", "", "Other")
 	return c
@@ -89,7 +91,7 @@ func (o *sweepOutput) check(c *cobra.Command, m sweep.Measure) ([]string, error)
 
 // question reads all flags but those of the output.
 func (s *sweepFlags) question(c *cobra.Command) (q sweep.Question, err error) {
-	err = checkGiven(c.Flags(), "shard", "out", "columns")
+	err = errors.Join(checkGiven(c.Flags(), "shard", "out", "columns", "html", "plot"), s.pictures.check(s.output.out))
 	given, bad := s.scenario.given()
 	err = errors.Join(err, bad)
 	q = sweep.Question{Seeds: s.seeds, Measure: sweep.Simulate, Shard: sweep.Whole, Parallel: s.parallel}
@@ -132,6 +134,11 @@ func (s *sweepFlags) question(c *cobra.Command) (q sweep.Question, err error) {
 				err = errors.Join(err, fmt.Errorf("--%s: %s, a shard writes all figures", other.flag, other.why))
 			}
 		}
+		for _, picture := range []string{"html", "plot"} {
+			if c.Flags().Changed(picture) {
+				err = errors.Join(err, fmt.Errorf("--%s: goes to llmsim sweep merge, a shard has a part of the points", picture))
+			}
+		}
 		if s.output.out == "" {
 			err = errors.Join(err, errors.New("--shard: needs --out FILE, beside which its part goes"))
 		}
@@ -161,14 +168,7 @@ func (s *sweepFlags) load(axes []sweep.Axis, given []scenarios.Edit, values []st
 	if err != nil {
 		return nil, err
 	}
-	if out := s.output.out; out != "" {
-		for _, in := range s.scenario.inputs(loaded) {
-			if report.SameOutput(out, in.path) {
-				err = errors.Join(err, fmt.Errorf("--out %s, %s: must be two files, are one", out, in.name))
-			}
-		}
-	}
-	return loaded, err
+	return loaded, spareInputs(s.scenario.inputs(loaded), append(s.pictures.files(), outFile{"--out", s.output.out}))
 }
 
 // axisEdit sets a field, a path or the name of a flag, to a value.
@@ -211,6 +211,11 @@ func (s *sweepFlags) run(c *cobra.Command) error {
 	if s.shard != "" {
 		out = q.Shard.Path(out)
 	}
+	pictures, err := s.pictures.open()
+	if err != nil {
+		return err
+	}
+	defer pictures.abort()
 	journal, err := s.journal(c, checked, out)
 	if err != nil {
 		return err
@@ -226,7 +231,10 @@ func (s *sweepFlags) run(c *cobra.Command) error {
 	if s.shard != "" {
 		err = writePart(out, part)
 	} else {
-		err = s.output.write(c, part.Result(q.Measure, columns))
+		result := part.Result(q.Measure, columns)
+		if err = pictures.draw(result, checked.SLO()); err == nil {
+			err = s.output.write(c, result, pictures.files...)
+		}
 	}
 	if err != nil || out == "" {
 		return err
@@ -286,9 +294,13 @@ func measure(ctx context.Context, s *sweep.Sweep, j *sweep.Journal) (sweep.Part,
 	return s.Run(ctx, j, func(done int) { progress.Set(int64(done)) })
 }
 
-// write writes to the file that is asked for, or to standard output.
-func (o *sweepOutput) write(c *cobra.Command, r sweep.Result) error {
+// write writes to the file that is asked for, or to standard output. With it appear the files of others that are
+// written already: all, or after an error none.
+func (o *sweepOutput) write(c *cobra.Command, r sweep.Result, others ...*report.AtomicFile) error {
 	if o.out == "" {
+		if err := report.CommitAll(others...); err != nil {
+			return err
+		}
 		return r.Write(c.OutOrStdout(), o.format)
 	}
 	file, err := report.CreateAtomic(o.out)
@@ -299,7 +311,7 @@ func (o *sweepOutput) write(c *cobra.Command, r sweep.Result) error {
 	if err := r.Write(file, o.format); err != nil {
 		return err
 	}
-	return commit(file)
+	return commit(append(others, file)...)
 }
 
 func writePart(path string, p sweep.Part) error {
@@ -314,12 +326,14 @@ func writePart(path string, p sweep.Part) error {
 	return commit(file)
 }
 
-// commit makes a file appear for good: what it was made from is removed next.
-func commit(file *report.AtomicFile) error {
-	if err := file.Sync(); err != nil {
-		return err
+// commit makes files appear for good: what they were made from is removed next.
+func commit(files ...*report.AtomicFile) error {
+	for _, file := range files {
+		if err := file.Sync(); err != nil {
+			return err
+		}
 	}
-	return file.Commit()
+	return report.CommitAll(files...)
 }
 
 // expand finds the files of names with * or ? in them, for where there is no shell to do so.
@@ -343,6 +357,7 @@ func expand(names []string) (paths []string, err error) {
 
 func newSweepMergeCommand() *cobra.Command {
 	var output sweepOutput
+	var drawing sweepPictures
 	c := &cobra.Command{
 		Use:   "merge PART...",
 		Short: "put the parts of all shards of a sweep together",
@@ -357,16 +372,14 @@ some that are missing, unfinished or given twice, are refused.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			err := checkGiven(c.Flags(), "out", "columns")
+			err := checkGiven(c.Flags(), "out", "columns", "html", "plot")
 			columns, bad := output.check(c, sweep.Simulate)
-			err = errors.Join(err, bad)
+			err = errors.Join(err, bad, drawing.check(output.out))
 			var parts []sweep.Part
 			paths, bad := expand(args)
 			err = errors.Join(err, bad)
 			for _, path := range paths {
-				if output.out != "" && report.SameOutput(output.out, path) {
-					err = errors.Join(err, fmt.Errorf("--out %s, %s: must be two files, are one", output.out, path))
-				}
+				err = errors.Join(err, spareInputs([]input{{path, path}}, append(drawing.files(), outFile{"--out", output.out})))
 				part, bad := sweep.ReadPart(path)
 				err = errors.Join(err, bad)
 				parts = append(parts, part)
@@ -382,7 +395,16 @@ some that are missing, unfinished or given twice, are refused.`,
 			if err != nil {
 				return err
 			}
-			if err := output.write(c, whole.Result(measure, columns)); err != nil {
+			pictures, err := drawing.open()
+			if err != nil {
+				return err
+			}
+			defer pictures.abort()
+			result := whole.Result(measure, columns)
+			if err := pictures.draw(result, nil); err != nil {
+				return err
+			}
+			if err := output.write(c, result, pictures.files...); err != nil {
 				return err
 			}
 			if output.out != "" {
@@ -392,6 +414,7 @@ some that are missing, unfinished or given twice, are refused.`,
 		},
 	}
 	output.register(c)
+	drawing.register(c)
 	helpByGroup(c, "output", "Output", "", "Other")
 	return c
 }

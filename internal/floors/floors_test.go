@@ -44,7 +44,7 @@ var below = map[string][]string{
 	"sweep":       with("sim", "scenarios", "report", "plan"),
 	"validation":  with("sim", "scenarios", "report"),
 	"calibration": with("sim", "scenarios", "report", "validation"),
-	"picture":     with("sim", "scenarios", "report", "plan"),
+	"picture":     with("sim", "scenarios", "report", "plan", "sweep", "experiment"),
 	"cmd/llmsim":  with("sim", "scenarios", "report", "plan", "picture", "sweep", "validation", "calibration", "sim/vllmv1", "conformance", "experiment", "check"),
 }
 
