@@ -47,6 +47,9 @@ func TestCapacityIsThatOfAQueue(t *testing.T) {
 // A capacity under an SLO is below saturation, grows with the bandwidth and with what the SLO allows,
 // and does not depend on the rate that is asked for.
 func TestCapacityUnderSLO(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	of := func(edits ...string) *Capacity {
 		a := ask(t, true, "base", append([]string{"workload.arrivals.rate=10", "slo={ttft-p99: 60ms}"}, edits...)...)
 		return a.Capacity
@@ -145,6 +148,9 @@ func TestPriceIsOfWholeReplicas(t *testing.T) {
 // Goodput is the share of requests that keep all bounds of each request; with bounds that all keep it
 // is everything, and the percentile form of the same bound agrees with it.
 func TestGoodput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	at := func(slo string) Objective {
 		a := ask(t, true, "base", "workload.arrivals.rate=70", "workload.requests=20000", "slo="+slo)
 		for _, o := range a.SLO {

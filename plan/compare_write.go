@@ -34,7 +34,7 @@ func (c *Comparison) write(w io.Writer, table func(report.Table, io.Writer) erro
 		if err := table(t, &b); err != nil {
 			return err
 		}
-		b.WriteString(report.Wrap("*: no other has more of both, output tokens/s per GPU and per user. ?: nothing was measured on it, its step times are defaults. "+
+		b.WriteString(report.Wrap("$/M: per million output tokens; req/s: what one replica sustains. *: no other has more of both, output tokens/s per GPU and per user. ?: nothing was measured on it, its step times are defaults. "+
 			"Of the first, whole fleets were simulated; of the others one replica, and the rest is division.") + space)
 	}
 	if len(c.Others) > 0 {
@@ -55,7 +55,7 @@ func (c *Comparison) write(w io.Writer, table func(report.Table, io.Writer) erro
 }
 
 func (c *Comparison) choices() report.Table {
-	t := report.Table{Head: []string{"GPU", "TP", "replicas", "GPUs", "$/h", "$/M out", "req/s each", "tok/s/GPU", "tok/s/user"}}
+	t := report.Table{Head: []string{"GPU", "TP", "replicas", "GPUs", "$/h", "$/M", "req/s", "tok/s/GPU", "tok/s/user"}}
 	for _, x := range c.Choices {
 		perHour, perMillion := "-", "-"
 		if x.Price != nil {

@@ -153,6 +153,9 @@ func TestSaturationWithManySlots(t *testing.T) {
 
 // More replicas are looked for until the SLO holds, not only until the rate does.
 func TestSLO(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	slo := "slo={ttft-p99: 40ms, itl-p99: 50ms}"
 	one := ask(t, true, "base", "workload.arrivals.rate=70", slo)
 	if one.Verdict.Holds || !strings.Contains(one.Verdict.Reason, "ttft-p99") {
@@ -236,6 +239,9 @@ func TestContract(t *testing.T) {
 // A replica serves what it serves however bursty its arrivals are; and a load far below that holds
 // on one, whatever the seed.
 func TestBurstyArrivals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	for _, cv := range []string{"4", "20"} {
 		for _, seed := range []string{"42", "1", "2"} {
 			a := ask(t, false, "base", "workload.arrivals={process: gamma, rate: 20, cv: "+cv+"}", "seed="+seed)
@@ -287,6 +293,9 @@ func TestNothingToMeasure(t *testing.T) {
 
 // Goodput is missed from below, and in percent.
 func TestGoodputMissed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	a := ask(t, true, "base", "workload.arrivals.rate=70", "slo={ttft: 20ms, goodput: 99%}")
 	if want := regexp.MustCompile(`misses the SLO: goodput is [\d.]+%, below 99\.00%`); a.Verdict.Holds || !want.MatchString(a.Verdict.Reason) {
 		t.Errorf("plan that misses its goodput = holds %v, %q, want no and %q", a.Verdict.Holds, a.Verdict.Reason, want)

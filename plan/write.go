@@ -97,7 +97,7 @@ func dollars(x float64) string {
 
 // sensitivity is what one setting changed alone would give.
 func (a *Answer) sensitivity() report.Table {
-	t := report.Table{Head: []string{"changed alone", "to", "req/s per replica", "per GPU", "change (%)"}}
+	t := report.Table{Head: []string{"changed alone", "to", "req/s each", "per GPU", "change (%)"}}
 	if len(a.Sensitivity) > 0 {
 		t.Rows = append(t.Rows, []string{"nothing", "", report.Figure(a.Unchanged), "", ""})
 	}

@@ -343,6 +343,9 @@ func (w *watch) longest() *stretch {
 
 // At 60 requests per second 16 slots are too few and 32 are at the edge, while 64 are never short.
 func TestE6Slots(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	for _, c := range []struct {
 		slots                    string
 		served, ttft, itl, queue float64
@@ -439,6 +442,9 @@ func fromArrivals(t *testing.T, seeds, slots int, name string, edits ...scenario
 // So a saturated run draws its throughput once, when its slots fill. What any one run serves, the
 // reference's 80.97 too, is one draw.
 func TestE7ServesWhatItsPatternAllows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	served := bySeed(t, 60, "e7", set("workload.arrivals.rate", 90), set("workload.requests", 20000))
 	filled := fills(2000, 64, 90, 0)
 	t.Logf("simulated %v, estimated %v", served, filled)
@@ -482,6 +488,9 @@ func TestE7CollapsesBelowItsMeanCapacity(t *testing.T) {
 // Answers of unequal length move every slot's phase on, so that a run sees many patterns and
 // serves their average, whatever its seed; and no burst is for good.
 func TestE7UnequalOutputsThaw(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	unequal := set("workload.output_tokens", "{uniform: [32, 96]}")
 	served := bySeed(t, 30, "e7", unequal, set("workload.arrivals.rate", 90), set("workload.requests", 20000))
 	t.Logf("simulated %v, estimated %.2f", served, scattered(64, 32, 96))
@@ -498,6 +507,9 @@ func TestE7UnequalOutputsThaw(t *testing.T) {
 // Arrivals that come in bunches compute their prompts together, and so fill the slots in patterns
 // that serve less. They cost nothing where patterns do not last.
 func TestE7bBunchedArrivalsFillWorsePatterns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	rate, unequal := set("workload.arrivals.rate", 90), set("workload.output_tokens", "{uniform: [32, 96]}")
 	about(t, "e7-bunched at 90, seed 42: served per second", measure(t, nil, "e7-bunched", rate).Throughput.Completed, 72.5)
 	bunched := bySeed(t, 60, "e7-bunched", rate)

@@ -258,6 +258,9 @@ func TestSplitFleetIsItsPoolsAlone(t *testing.T) {
 // Who goes where its prefix is finds more of it, unless every replica has room for all of them: four
 // system prompts are everywhere soon.
 func TestPrefixAffinityHitsMore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	for _, c := range []struct {
 		name  string
 		edits []Edit

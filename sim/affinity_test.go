@@ -68,6 +68,9 @@ func (p *plainAffinity) route(a sim.Arrival, loads []sim.Load) int {
 
 // Prefixes that branch, memories that overflow, loads that lean, replicas that are missing.
 func TestPrefixAffinityAgainstAPlainOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		most := 1 + r.IntN(60)

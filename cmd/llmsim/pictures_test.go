@@ -12,6 +12,9 @@ import (
 
 // A page is one file that asks for no other, and is no larger than it needs to be.
 func TestPagesStandAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	inFolder(t, nil)
 	simulated(t, "--requests", "500", "--html", "run.html")
 	for name, args := range map[string][]string{
@@ -126,6 +129,9 @@ func nanoseconds(t *testing.T, n *json.Number) int64 {
 // The timeline of a run of 10,000 requests keeps the trace-event format: every phase has what it needs, events of
 // a thread nest, asynchronous ones begin and end in pairs; and it tells of every step and every request.
 func TestTimelineKeepsTheTraceEventFormat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	inFolder(t, nil)
 	result := flatten(t, simulated(t, "--policy", "vllm-v1", "--rate", "30", "--set", "engine.num_gpu_blocks=200", "--set", "engine.max_model_len=2048", "--replicas", "2",
 		"--requests", "10000", "--timeline", "t.json", "--format", "json"))

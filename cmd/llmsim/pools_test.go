@@ -42,6 +42,9 @@ func TestPoolsAddUp(t *testing.T) {
 
 // A plan of pools says whether the fleet holds, whatever its pools; more of one may be what it takes.
 func TestPlanOfPools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	type plan struct {
 		Verdict struct {
 			Holds  bool
